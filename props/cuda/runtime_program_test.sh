@@ -9,7 +9,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 nvcc=$(command -v nvcc || echo /usr/local/cuda-13.0/bin/nvcc)
 if [[ ! -x $nvcc ]]; then echo "skipped: no nvcc here"; exit 77; fi
-if ! "$nvcc" --version | grep -qE 'release (1[3-9]|[2-9][0-9])\.'; then echo "skipped: nvcc is older than 13"; exit 77; fi
+if ! grep -qE 'release (1[3-9]|[2-9][0-9])\.' <<<"$("$nvcc" --version)"; then echo "skipped: nvcc is older than 13"; exit 77; fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 

@@ -148,7 +148,7 @@ broken_link() {
   if [[ -d $root/$path ]]; then path+=/README.md; fi
   if [[ $anchor =~ ^L([0-9]+)(-L[0-9]+)?$ && -f $root/$path ]]; then
     if (( BASH_REMATCH[1] > $(wc -l <"$root/$path") )); then why="has no such line"; fi
-  elif ! [[ -f $root/$path ]] || ! anchors "$root/$path" | grep -qxF -- "$anchor"; then
+  elif ! [[ -f $root/$path ]] || ! grep -qxF -- "$anchor" <<<"$(anchors "$root/$path")"; then
     why="has no such anchor"
   fi
 }

@@ -11,7 +11,7 @@
 # Imitates: a second `recorder.h`, a second `Recorder`, a room whose names lie elsewhere. Does not prove that one concept has
 # one name; only readers see that. Skipped (77) without universal-ctags.
 set -euo pipefail
-if ! ctags --version 2>/dev/null | grep -q Universal; then echo "skipped: no universal-ctags here"; exit 77; fi
+if [[ $(ctags --version 2>/dev/null) != *Universal* ]]; then echo "skipped: no universal-ctags here"; exit 77; fi
 here=$(cd "$(dirname "$0")/../.." && pwd)
 
 sources() { (cd "$1" && find src spec props fuzz bench examples -name '*.h' -o -name '*.cc' 2>/dev/null | sort); }

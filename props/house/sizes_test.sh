@@ -392,7 +392,7 @@ PLANTED
   return $missed
 }
 
-if ! ctags --version 2>/dev/null | grep -q '^Universal Ctags'; then
+if [[ $(ctags --version 2>/dev/null) != "Universal Ctags"* ]]; then
   echo "universal-ctags is missing"
   exit 77
 fi

@@ -3,7 +3,7 @@
 #
 #   script_test.sh PROGRAMS BENCH    PROGRAMS: the folder of ashlar_gpu_suite and its neighbours; BENCH: ashlar_gpu_bench
 #
-# Imitates: a machine with a GPU, whose costs and benchmark's figures are stand-ins. Does not prove that a driver answers. Exit 77
+# Imitates: a machine with a driver's library and a GPU, whose costs and benchmark's figures are stand-ins. Does not prove that a driver answers. Exit 77
 # (skipped) where jq is missing.
 set -euo pipefail
 
@@ -47,7 +47,24 @@ stand_in bin/compute-sanitizer <<<'while [[ $1 == -* || $1 == [0-9n]* ]]; do shi
 export PATH="$there/bin:$PATH"
 
 cd "$there"
-ci/gpu >said 2>&1 || { tail -n 40 said; echo "ci/gpu answers $?"; exit 1; }
+
+# answers CODE PART...: ci/gpu exits with CODE for the part; what it says is in the file `said`.
+answers() {
+  local code=0 wanted=$1
+  shift
+  ci/gpu "$@" >said 2>&1 || code=$?
+  if [[ $code != "$wanted" ]]; then tail -n 40 said; echo "ci/gpu $* answers $code, not $wanted"; exit 1; fi
+}
+
+# Without the driver's library nothing is built. The dynamic linker of a machine that has one knows it, and is kept from saying so.
+stand_in bin/ldconfig </dev/null
+LD_LIBRARY_PATH='' answers 77
+if [[ $(<said) != "SKIPPED: no CUDA driver: libcuda was not found" || -e build/ci ]]; then cat said; exit 1; fi
+
+mkdir lib
+: >lib/libcuda.so.1
+export LD_LIBRARY_PATH=$there/lib
+answers 0
 page=$(<reports/gpu.md)
 for wanted in "a simulated GPU" "random ops on the GPU's memory | holds" "lost-pool | holds | found" "compute-sanitizer: suites | holds" \
     "rules agree, 0 differ" "| PageMap | 0 | 500 |" "| resnet50_train | 2 | 1 | 2 | 3 | 0.5 | 0.3 |"; do
@@ -56,15 +73,14 @@ done
 
 # A part that fails is a failure of all, and the page says which.
 stand_in build/release/props/on_gpu/ashlar_gpu_suite <<<'echo "1 FAILED TEST"; exit 1'
-if ci/gpu suite >said 2>&1; then echo "a failure is not noticed"; exit 1; fi
+answers 1 suite
 if ! grep -q '\*\*fails\*\* | 1 FAILED TEST' build/ci/gpu/suite.md; then cat build/ci/gpu/suite.md; exit 1; fi
 
 # Without a GPU: 77, and the page keeps no figure.
 stand_in build/release/props/on_gpu/ashlar_gpu_canaries <<<'echo "SKIPPED: no CUDA driver"; exit 77'
-code=0
-ci/gpu bench >said 2>&1 || code=$?
-if [[ $code != 77 || $(<said) != *"SKIPPED: no CUDA driver"* ]]; then echo "exit $code without a GPU"; cat said; exit 1; fi
-ci/gpu report >said 2>&1 || { cat said; exit 1; }
+answers 77 bench
+if [[ $(<said) != *"SKIPPED: no CUDA driver"* ]]; then cat said; exit 1; fi
+answers 0 report
 if grep -q 'agree\|holds' reports/gpu.md || ! grep -q 'No GPU was at hand' reports/gpu.md; then cat reports/gpu.md; exit 1; fi
 if ! diff -q reports/gpu.md "$root/reports/gpu.md" >/dev/null && grep -q 'No GPU was at hand' "$root/reports/gpu.md"; then
   echo "reports/gpu.md is not what ci/gpu report writes"; exit 1
