@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/forwarding_sharing.h>
@@ -19,6 +20,7 @@
 namespace ashlar::props {
 namespace {
 
+using device::CallKind;
 using device::CaptureMode;
 using device::ShareHandle;
 using device::ShareKind;
@@ -198,6 +200,41 @@ TEST_P(RefusedSharing, AFetchWithoutMemoryLeavesNoDescriptorOpen) {
                 EXPECT_EQ(to_.gpu().ledger().reservations.count, 0u);
                 EXPECT_EQ(open_descriptors(), before);
               });
+}
+
+TEST_P(RefusedSharing, WhatTheDriverRefusesToTakeBackIsRememberedWithoutMemory) {
+  constexpr CallKind kReleases[] = {CallKind::kPageRelease, CallKind::kSegmentClose};
+  constexpr int kOpened = 5;
+  share::MemoryExporter exporter(*allocator_);
+  std::vector<share::ExportedMemory> exported;
+  for (int i = 0; i < kOpened; ++i) {
+    const Address memory = allocator_->allocate(6_MiB, from_.stream()).value();
+    exported.push_back(exporter.export_memory(memory).value());
+    ASSERT_TRUE(allocator_->free(memory).is_ok());
+  }
+  const auto open = [&](share::MemoryOpener& opener, const share::ExportedMemory& memory) {
+    return opener.open(memory.header(), memory.descriptors());
+  };
+  std::optional<share::MemoryOpener> opener(std::in_place, openers_);
+  const auto refuse = [&] {
+    for (const CallKind kind : kReleases) to_.gpu().fail(kind, 1, spec::FailMode::kOn);
+  };
+  refuse();
+  refuse_each([&] { return open(*opener, exported.front()).code(); },
+              [&] {
+                to_.gpu().heal();
+                opener.emplace(openers_);
+                EXPECT_TRUE(to_.gpu().leak_check());
+                refuse();
+              });
+  std::vector<share::OpenedMemory> opened;
+  for (const share::ExportedMemory& each : exported) opened.push_back(open(*opener, each).value());
+  host = {.fail_at = 1, .stays_empty = true, .throws = true};
+  opened.clear();
+  host = {};
+  EXPECT_FALSE(to_.gpu().ledger().nothing_held()) << "the driver refused";
+  to_.gpu().heal();
+  opener.reset();
 }
 
 TEST_P(RefusedSharing, AMessageWithoutMemoryLeavesNoDescriptorOpen) {

@@ -50,6 +50,20 @@ std::optional<std::size_t> parts_there(const OpenedRanges::Mirror& mirror,
   return there;
 }
 
+/// Asks the driver once more to unmap the mirror's barred pages. Are there none left?
+bool unmap_barred(OpenedRanges::Mirror* mirror) noexcept {
+  std::size_t left = 0;
+  std::erase_if(mirror->pages, [&](const OpenedRanges::Pages::value_type& each) {
+    const auto& [offset, page] = each;
+    if (!page.is_barred) return false;
+    const RelaxedCapture relaxed(*mirror->device);
+    const bool is_gone = mirror->device->page_unmap(mirror->base + offset, page.size).is_ok();
+    left += is_gone ? 0 : 1;
+    return is_gone;
+  });
+  return left == 0;
+}
+
 }  // namespace
 
 Result<Device*> OpenedRanges::find_device(const device::DeviceUuid& uuid) noexcept {
@@ -73,16 +87,17 @@ Result<OpenedRanges::Range> OpenedRanges::open(const ShareHeader& header,
   const Result<Device*> device = find_device(header.uuid);
   if (!device.is_ok()) return device.status();
   const RelaxedCapture relaxed(*device.value());
-  retry_barred();
+  retry_refused();
   return header.parts.front().handle.kind == ShareKind::kSegment
              ? open_segment(*device.value(), header)
              : open_pages(*device.value(), header, descriptors);
 }
 
-Result<OpenedRanges::Range> OpenedRanges::open_segment(Device& device,
-                                                       const ShareHeader& header) noexcept {
+Result<OpenedRanges::Range> OpenedRanges::open_segment(Device& device, const ShareHeader& header) {
+  refused_.reserve(0);
   const Result<Address> base = device.sharing()->segment_open(header.parts.front().handle);
   if (!base.is_ok()) return base.status();
+  refused_.note_segment();
   return Range{&device, nullptr, base.value(), Bytes{}, header.segment_size};
 }
 
@@ -122,8 +137,7 @@ Status OpenedRanges::map(Device& device, Address at, const SharedPart& part, int
     status = device.page_access(at, part.size);
     record->is_barred = !status.is_ok() && !device.page_unmap(at, part.size).is_ok();
   }
-  // The mapping keeps the memory; a handle that the driver does not take back is its own.
-  static_cast<void>(device.page_release(page.value()));
+  refused_.release(device, page.value());  // the mapping keeps the memory
   return status;
 }
 
@@ -131,6 +145,7 @@ Result<OpenedRanges::Range> OpenedRanges::open_pages(Device& device, const Share
                                                      std::span<const int> descriptors) {
   ASHLAR_REQUIRE(are_pages(device, header), Code::kInvalidArgument,
                  "shared memory: its parts are no pages of this device");
+  refused_.reserve(header.parts.size());
   const Result<Mirror*> found = find_mirror(device, header);
   if (!found.is_ok()) return found.status();
   Mirror& mirror = *found.value();
@@ -149,7 +164,7 @@ Result<OpenedRanges::Range> OpenedRanges::open_pages(Device& device, const Share
       page->size = part.size;
       status = map(device, mirror.base + offset, part, descriptor, page);
     }
-    if (page->is_barred) ++barred_;
+    if (page->is_barred) has_refused_mirrors_ = true;
     else if (!status.is_ok()) mirror.pages.erase(offset);
     if (!status.is_ok()) return false;
     *page = {part.size, part.generation, page->uses + 1, false};
@@ -169,26 +184,29 @@ void OpenedRanges::drop(Mirror* mirror, Bytes first, Bytes end) noexcept {
     const bool is_gone =
         is_unused && mirror->device->page_unmap(mirror->base + it->first, page.size).is_ok();
     page.is_barred = is_unused && !is_gone;
-    if (page.is_barred) ++barred_;
+    if (page.is_barred) has_refused_mirrors_ = true;
     it = is_gone ? mirror->pages.erase(it) : std::next(it);
   }
   if (mirror->pages.empty()) release(mirror);
 }
 
 void OpenedRanges::release(Mirror* mirror) noexcept {
-  static_cast<void>(mirror->device->address_release(mirror->base, mirror->size));
+  const RelaxedCapture relaxed(*mirror->device);
+  if (!mirror->device->address_release(mirror->base, mirror->size).is_ok()) {
+    has_refused_mirrors_ = true;
+    return;
+  }
   mirrors_.erase(std::find_if(mirrors_.begin(), mirrors_.end(),
                               [&](const auto& each) { return each.get() == mirror; }));
 }
 
-void OpenedRanges::retry_barred() noexcept {
-  for (std::size_t i = mirrors_.size(); i > 0 && barred_ > 0; --i) {
+void OpenedRanges::retry_refused() noexcept {
+  refused_.retry();
+  if (!has_refused_mirrors_) return;
+  has_refused_mirrors_ = false;
+  for (std::size_t i = mirrors_.size(); i > 0; --i) {
     Mirror* const mirror = mirrors_[i - 1].get();
-    const RelaxedCapture relaxed(*mirror->device);
-    barred_ -= std::erase_if(mirror->pages, [&](const Pages::value_type& each) {
-      const auto& [offset, page] = each;
-      return page.is_barred && mirror->device->page_unmap(mirror->base + offset, page.size).is_ok();
-    });
+    has_refused_mirrors_ = !unmap_barred(mirror) || has_refused_mirrors_;
     if (mirror->pages.empty()) release(mirror);
   }
 }
@@ -196,16 +214,16 @@ void OpenedRanges::retry_barred() noexcept {
 OpenedRanges::~OpenedRanges() {
   if (birth_.is_forked()) return;
   const MutexGuard guard(lock_);
-  retry_barred();
+  retry_refused();
 }
 
 void OpenedRanges::close(const Range& range) noexcept {
   if (birth_.is_forked()) return;
   const MutexGuard guard(lock_);
-  retry_barred();
+  retry_refused();
   const RelaxedCapture relaxed(*range.device);
   if (range.mirror != nullptr) drop(range.mirror, range.first, range.end);
-  else static_cast<void>(range.device->sharing()->segment_close(range.base));
+  else refused_.close(*range.device, range.base);
 }
 
 }  // namespace ashlar::inline v0::share

@@ -14,6 +14,7 @@
 #include <ashlar/base/fork_check.h>
 #include <ashlar/base/mutex.h>
 #include <ashlar/device/device.h>
+#include <ashlar/share/refused_releases.h>
 #include <ashlar/share/share_header.h>
 
 namespace ashlar::inline v0::share {
@@ -64,19 +65,21 @@ class OpenedRanges {
  private:
   /// The device that has that name; null, or why it cannot be known.
   Result<device::Device*> find_device(const device::DeviceUuid& uuid) noexcept;
-  Result<Range> open_segment(device::Device& device, const ShareHeader& header) noexcept;
+  Result<Range> open_segment(device::Device& device, const ShareHeader& header)
+      ASHLAR_REQUIRES(lock_);
   Result<Range> open_pages(device::Device& device, const ShareHeader& header,
                            std::span<const int> descriptors) ASHLAR_REQUIRES(lock_);
   /// Of the mirrors of the header's segment in which every part's place is free, or has that part, the one that has most of them; a
   /// new one if there is none. Cost: the mirrors.
   Result<Mirror*> find_mirror(device::Device& device, const ShareHeader& header)
       ASHLAR_REQUIRES(lock_);
-  /// Maps the part there. After a failure `record` is barred if the part is mapped all the same.
-  static Status map(device::Device& device, Address at, const SharedPart& part, int descriptor,
-                    Page* record) noexcept;
-  /// Asks the driver again to unmap what it refused to.
-  void retry_barred() noexcept ASHLAR_REQUIRES(lock_);
-  /// Gives back the addresses of a mirror without pages.
+  /// Maps the part there. After a failure `record` is barred if the part is mapped all the same. REQUIRES: its release has a place.
+  Status map(device::Device& device, Address at, const SharedPart& part, int descriptor,
+             Page* record) noexcept ASHLAR_REQUIRES(lock_);
+  /// Asks the driver again for what it refused to unmap, to close or to release. Cost: a comparison if there is nothing; else the
+  /// mirrors and their pages.
+  void retry_refused() noexcept ASHLAR_REQUIRES(lock_);
+  /// Gives back the addresses of a mirror without pages; if the driver refuses, the mirror stays, for the next opening or retry.
   void release(Mirror* mirror) noexcept ASHLAR_REQUIRES(lock_);
   /// One use less of the pages from `first` to `end`; the mirror goes with its last page.
   void drop(Mirror* mirror, Bytes first, Bytes end) noexcept ASHLAR_REQUIRES(lock_);
@@ -84,7 +87,9 @@ class OpenedRanges {
   const ForkCheck birth_;
   const std::vector<device::Device*> devices_;
   Mutex lock_;
-  std::uint64_t barred_ ASHLAR_GUARDED_BY(lock_) = 0;  ///< pages that are
+  /// Is a page barred, or a mirror empty? True for a while after the last is gone.
+  bool has_refused_mirrors_ ASHLAR_GUARDED_BY(lock_) = false;
+  RefusedReleases refused_ ASHLAR_GUARDED_BY(lock_);
   std::vector<std::unique_ptr<Mirror>> mirrors_ ASHLAR_GUARDED_BY(lock_);
 };
 
