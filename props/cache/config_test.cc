@@ -201,6 +201,11 @@ TEST(ConfigTest, WithoutACacheMemoryComesInSegments) {
   EXPECT_EQ(parse("backend:native").config.backend, cache::AllocatorBackend::kNative);
   EXPECT_EQ(parse("backend:cudaMallocAsync,backing:pages").code, Code::kMalformed);
   EXPECT_EQ(parse("backend:cudaMallocAsync,move:eager").code, Code::kMalformed);
+  for (const char* both :
+       {"cache:off,backend:cudaMallocAsync", "backend:cudaMallocAsync,cache:off"})
+    EXPECT_EQ(parse(both).error,
+              "cache:off: not with backend:cudaMallocAsync, whose pool keeps freed memory");
+  EXPECT_EQ(parse("cache:off,backend:native").code, Code::kOk);
 }
 
 TEST(ConfigTest, TheValueThatTurnsAFeatureOffIsTakenThoughTheFeatureIsNotBuilt) {
@@ -477,6 +482,12 @@ TEST(ConfigTest, PyTorchsVariableThatBypassesTheCacheDoesSoWhateverItsValue) {
   EXPECT_EQ(config.value().max_split_size, 64_MiB);
   EXPECT_EQ(ignored, "expandable_segments:True");
   EXPECT_TRUE(cache::config_from_environment(&error).value().caches);
+  ASSERT_EQ(
+      setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync,expandable_segments:True", 1), 0);
+  EXPECT_TRUE(cache::pytorch_config_from_environment(&ignored, &error).value().caches)
+      << "PyTorch looks at the variable for its own allocator alone";
+  EXPECT_EQ(ignored, "expandable_segments:True, PYTORCH_NO_CUDA_MEMORY_CACHING");
+  EXPECT_TRUE(cache::pytorch_config_from_environment(nullptr, nullptr).is_ok());
   ASSERT_EQ(unsetenv("PYTORCH_NO_CUDA_MEMORY_CACHING"), 0);
   EXPECT_TRUE(cache::pytorch_config_from_environment(&ignored, &error).value().caches);
   ASSERT_EQ(unsetenv("PYTORCH_CUDA_ALLOC_CONF"), 0);

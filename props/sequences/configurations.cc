@@ -97,7 +97,7 @@ class ConfigurationWriter {
     if (is_paged && random_.one_in(4)) put("page_handles_max", 1 + random_.below(12));
     if (!is_paged && (!keeps_whole || random_.one_in(2))) put("backing", "segments");
     if (!is_paged && random_.one_in(10)) put("cache", "off");
-    if (!is_paged && random_.one_in(20)) put("backend", "cudaMallocAsync");
+    else if (!is_paged && random_.one_in(20)) put("backend", "cudaMallocAsync");
     if (keeps_whole) put("max_split_size_mb", largest_segment + 1 + random_.below(40));
   }
 

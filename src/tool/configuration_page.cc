@@ -20,7 +20,8 @@ what is not built are errors that name the key.
 `PYTORCH_CUDA_ALLOC_CONF`, or else `PYTORCH_ALLOC_CONF`, is read only when asked for: by
 `pytorch_config_from_environment()`, and by `ashlar replay --conf pytorch-env`. PyTorch's keys that are built are
 taken; all others are left out and named, not refused, and so is `max_split_size_mb` beside
-`expandable_segments:True`. `PYTORCH_NO_CUDA_MEMORY_CACHING` is `cache:off` there, whatever its value.
+`expandable_segments:True`. `PYTORCH_NO_CUDA_MEMORY_CACHING` is `cache:off` there, whatever its value,
+and is left out beside `backend:cudaMallocAsync`, where PyTorch does not look at it.
 
 `cache:off` is for memory checkers such as compute-sanitizer: every allocation is memory of its own from the
 driver, as long as the request rounded up to the granule (`granule:16` leaves a checker 15 bytes at most that it

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
+
+#include <ashlar/cache/config_table.h>
 
 #include "src/tool/commands.h"
 #include "src/tool/failure.h"
@@ -31,23 +34,17 @@ PyTorchConf pytorch_conf() {
   return conf;
 }
 
-// The settings of `text`, each up to a comma that stands in no brackets.
-std::vector<std::string> settings_of(const std::string& text) {
-  std::vector<std::string> settings(1);
-  bool is_bracketed = false;
-  for (const char c : text) {
-    if (c == '[' || c == ']') is_bracketed = c == '[';
-    if (c == ',' && !is_bracketed) settings.emplace_back();
-    else if (c != ' ') settings.back() += c;
-  }
+std::vector<std::string_view> settings_of(std::string_view text) {
+  std::vector<std::string_view> settings;
+  while (!text.empty()) settings.push_back(cache::take_setting(&text));
   return settings;
 }
 
 // The settings of PyTorch's that count, as Ashlar's own configuration string has them.
 std::string obeyed_text(const std::string& text, const std::string& ignored, bool caches) {
-  std::vector<std::string> obeyed = settings_of(text);
-  const std::vector<std::string> left_out = settings_of(ignored);
-  std::erase_if(obeyed, [&](const std::string& setting) {
+  std::vector<std::string_view> obeyed = settings_of(text);
+  const std::vector<std::string_view> left_out = settings_of(ignored);
+  std::erase_if(obeyed, [&](std::string_view setting) {
     return setting.empty() ||
            std::find(left_out.begin(), left_out.end(), setting) != left_out.end();
   });

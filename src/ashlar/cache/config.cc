@@ -52,17 +52,6 @@ Status fail(Code code, const char* why, std::string text, std::string* error) {
   return {code, why};
 }
 
-// The length of the first `key:value` of `text`: up to a comma that stands in no brackets.
-std::size_t setting_length(std::string_view text) {
-  bool bracketed = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '[') bracketed = true;
-    if (text[i] == ']') bracketed = false;
-    if (text[i] == ',' && !bracketed) return i;
-  }
-  return text.size();
-}
-
 // Of a key whose feature is not built only the value that turns it off is taken.
 Status refuse_unless_off(const ConfigRow& row, std::string_view value, std::string* error) {
   if (turns_off(row.off, value)) return Status::ok();
@@ -89,7 +78,8 @@ class Reader {
   /// text for PyTorch may have.
   Status apply(std::string_view setting, bool* is_unheeded);
   /// The setting that PyTorch allows beside one that it means nothing with, which is left out: pages where nothing
-  /// is cached here, `max_split_size_mb` with pages. Empty if there is none.
+  /// is cached here, `max_split_size_mb` with pages. Empty if there is none. The driver's pool caches
+  /// whatever PyTorch's variable says.
   std::string_view drop_idle_setting();
   Status finish();
   const Config& config() const { return config_; }
@@ -163,6 +153,7 @@ void add_ignored(std::string_view setting, std::string* ignored) {
 }
 
 std::string_view Reader::drop_idle_setting() {
+  if (config_.backend != AllocatorBackend::kNative) config_.caches = true;
   if (config_.backing != Backing::kPages) return {};
   if (!config_.caches || config_.backend != AllocatorBackend::kNative) {
     config_.backing = Backing::kSegments;
@@ -216,9 +207,7 @@ Result<Config> read_config(std::string_view text, Reading reading, bool caches,
                            std::string* ignored, std::string* error) {
   Reader reader(reading, caches, error);
   for (std::string_view rest = trimmed_setting(text); !rest.empty();) {
-    const std::size_t length = setting_length(rest);
-    const std::string_view setting = trimmed_setting(rest.substr(0, length));
-    rest = length == rest.size() ? std::string_view{} : trimmed_setting(rest.substr(length + 1));
+    const std::string_view setting = take_setting(&rest);
     bool is_unheeded = false;
     const Status status = reader.apply(setting, &is_unheeded);
     if (reading == Reading::kStrict || !is_unheeded) {
@@ -259,8 +248,12 @@ Result<Config> pytorch_config_from_environment(std::string* ignored, std::string
   if (ignored != nullptr) ignored->clear();
   const bool has_older_name = std::getenv("PYTORCH_CUDA_ALLOC_CONF") != nullptr;
   const char* const name = has_older_name ? "PYTORCH_CUDA_ALLOC_CONF" : "PYTORCH_ALLOC_CONF";
-  const bool caches = std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") == nullptr;
-  return read_config(environment_text(name), Reading::kPyTorch, caches, ignored, error);
+  constexpr const char* kNoCache = "PYTORCH_NO_CUDA_MEMORY_CACHING";
+  const bool caches = std::getenv(kNoCache) == nullptr;
+  Result<Config> config =
+      read_config(environment_text(name), Reading::kPyTorch, caches, ignored, error);
+  if (!caches && config.is_ok() && config.value().caches) add_ignored(kNoCache, ignored);
+  return config;
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -149,8 +149,9 @@ ASHLAR_API Result<Config> parse_pytorch_config(std::string_view text, std::strin
 
 /// parse_pytorch_config() of the environment variable PYTORCH_CUDA_ALLOC_CONF or, if that is not set,
 /// PYTORCH_ALLOC_CONF; without Config::caches if PYTORCH_NO_CUDA_MEMORY_CACHING is set, whatever its value:
-/// then expandable_segments:True is left out and named. Nothing else here reads the three. Throws
-/// std::bad_alloc.
+/// then expandable_segments:True is left out and named. With backend:cudaMallocAsync it is that variable
+/// which is left out and named, as PyTorch does not look at it there. Nothing else here reads the
+/// three. Throws std::bad_alloc.
 ASHLAR_API Result<Config> pytorch_config_from_environment(std::string* ignored, std::string* error);
 
 /// A key of the configuration string, for help texts; docs/configuration.md is made of these.

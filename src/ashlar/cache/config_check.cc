@@ -96,6 +96,8 @@ Status check_config(const Config& c) {
                  "per_process_memory_fraction: must be in (0, 1]");
   ASHLAR_REQUIRE(c.collection_threshold >= 0 && c.collection_threshold < 1, kBad,
                  "garbage_collection_threshold: must be in [0, 1)");
+  ASHLAR_REQUIRE(c.caches || c.backend == AllocatorBackend::kNative, kBad,
+                 "cache:off: not with backend:cudaMallocAsync, whose pool keeps freed memory");
   if (const Status pages = check_pages(c); !pages.is_ok()) return pages;
   ASHLAR_REQUIRE(c.headroom <= kConfigBytesMax, kBad, "headroom_mb: must be at most 1 PiB");
   ASHLAR_REQUIRE(

@@ -45,4 +45,20 @@ inline std::string_view trimmed_setting(std::string_view text) {
   return text;
 }
 
+/// Takes the first `key:value` from the text: up to a comma that stands in no brackets. What is left
+/// has no space at its ends.
+inline std::string_view take_setting(std::string_view* text) {
+  bool is_bracketed = false;
+  std::size_t length = 0;
+  for (; length < text->size(); ++length) {
+    const char c = (*text)[length];
+    if (c == '[' || c == ']') is_bracketed = c == '[';
+    if (c == ',' && !is_bracketed) break;
+  }
+  const std::string_view setting = text->substr(0, length);
+  text->remove_prefix(length < text->size() ? length + 1 : length);
+  *text = trimmed_setting(*text);
+  return trimmed_setting(setting);
+}
+
 }  // namespace ashlar::inline v0::cache
