@@ -111,6 +111,16 @@ interrupted() {
 interrupted 0 direct
 interrupted 1 early_reuse
 
+# A library that cannot be loaded any more ends the audit, and what was found stays.
+cp "$libraries/once.so" .
+code=0
+timeout 60 "$tool" audit --library ./once.so --ops 1000000000 --json once.json >once.txt 2>once.err || code=$?
+if (( code != 3 )) || [[ $(<once.err) != *'once.so'*'cannot open shared object file'* ]] || ! grep -q '^interrupted after [1-9]' once.txt ||
+    ! jq -e '.stopped_early and .worlds >= 1' once.json >/dev/null; then
+  complain "once: exit $code"
+  cat once.txt once.err
+fi
+
 # The library of the page breaks what the page says, and the functions that the page names are there.
 page=$pages/audit.md
 sed -n '/^\/\/ mine.cc/,/^```/p' "$page" | grep -v '^```' >mine.cc

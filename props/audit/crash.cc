@@ -3,6 +3,7 @@
 //   PLANT_THROW   throws
 //   PLANT_TALK    writes to standard output, and goes on
 //   PLANT_LOOP    does not return
+//   PLANT_ONCE    removes its file, so that the next world cannot load it
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -19,6 +20,8 @@ void misbehave() {
   std::fflush(stdout);
 #elif defined(PLANT_LOOP)
   for (volatile bool goes_on = true; goes_on;) continue;
+#elif defined(PLANT_ONCE)
+  std::remove("once.so");  // of the working directory
 #else
   std::abort();
 #endif

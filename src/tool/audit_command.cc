@@ -63,7 +63,7 @@ class Audit {
   AuditResult run() {
     if (command_.files.empty()) run_random_worlds();
     else run_files();
-    result_.is_interrupted = stop_.flag();
+    result_.is_interrupted = has_to_end();
     return std::move(result_);
   }
 
@@ -72,7 +72,8 @@ class Audit {
   void run_files();
   AuditedRun run_world(const spec::OpFile& file, const std::string& sort, const std::string& where);
   void reduce(const spec::OpFile& file, const AuditedRun& first, BrokenClause* broken);
-  bool is_over() const { return stop_.flag() || result_.sum.ops >= command_.ops; }
+  bool has_to_end() const { return stop_.flag() || !result_.unloadable.empty(); }
+  bool is_over() const { return has_to_end() || result_.sum.ops >= command_.ops; }
 
   const AuditCommand& command_;
   const StopOnSignal stop_;
@@ -104,6 +105,8 @@ AuditedRun Audit::run_world(const spec::OpFile& file, const std::string& sort,
                             const std::string& where) {
   const AuditedRun run = run_audited(command_.names, file, limits_);
   if (run.is_stopped) return run;
+  result_.unloadable = run.unloadable;
+  if (!run.unloadable.empty()) return run;
   const spec::AuditFindings& found = run.findings;
   add(found, &result_);
   if (found.is_good()) return run;
@@ -127,7 +130,7 @@ void Audit::run_random_worlds() {
   double slowest = 0;
   limits_.cpu_seconds = kWorldSecondsMax;
   for (std::uint64_t seed = command_.seed; !sorts.empty() && !is_over(); ++seed) {
-    for (auto sort = sorts.begin(); sort != sorts.end() && !stop_.flag();) {
+    for (auto sort = sorts.begin(); sort != sorts.end() && !has_to_end();) {
       progress.note(sort->name);
       const AuditedRun run =
           run_world(spec::audit_sequence(*sort, seed, kOpsPerWorld), sort->name,
@@ -152,12 +155,13 @@ std::optional<spec::OpFile> read_allocator_ops(const std::string& path) {
 
 void Audit::run_files() {
   for (const std::string& path : command_.files) {
-    if (stop_.flag()) return;
+    if (has_to_end()) return;
     const std::optional<spec::OpFile> file = read_allocator_ops(path);
     result_.all_read = result_.all_read && file;
     if (!file) continue;
     const AuditedRun run = run_world(*file, path, path);
-    if (!run.is_stopped && run.findings.is_good() && run.findings.allocations == 0)
+    const bool has_ended = !run.is_stopped && run.unloadable.empty();
+    if (has_ended && run.findings.is_good() && run.findings.allocations == 0)
       result_.unjudged.push_back(path);
   }
 }
@@ -193,6 +197,7 @@ int run_audit(const AuditCommand& command) {
   if (!command.cases.empty() && error.empty() && is_whole)
     error = drop_audit_cases(command.cases, result);
   if (!error.empty()) return fail(kExitUnreadable, error);
+  if (!result.unloadable.empty()) return fail(kExitUnreadable, result.unloadable);
   return code_of(result);
 }
 

@@ -29,9 +29,11 @@ struct AuditResult {
   double reserved_to_live = 0;  ///< the largest of any world, of the peaks
   std::map<std::string, BrokenClause> broken;
   std::vector<std::string> not_drawn;  ///< sorts of worlds, since one of them hung
-  bool is_interrupted = false;         ///< by a signal
-  bool all_read = true;                ///< the files
-  std::vector<std::string> unjudged;   ///< files without an allocation that ran
+  bool is_interrupted =
+      false;               ///< by a signal, or because the library could not be loaded any more
+  std::string unloadable;  ///< why it could not; empty: it could
+  bool all_read = true;    ///< the files
+  std::vector<std::string> unjudged;  ///< files without an allocation that ran
 };
 
 /// On standard output.
