@@ -18,20 +18,11 @@
 #include <span>
 
 #include <ashlar/cache/give_back_list.h>
+#include <ashlar/cache/idle_segments.h>
 #include <ashlar/cache/page_release.h>
 #include <ashlar/cache/reclaim_lock.h>
-#include <ashlar/cache/segment_supply.h>
 
 namespace ashlar::inline v0::cache {
-
-/// The first idle segments in some order: as many as one walk chooses.
-struct FirstIdle {
-  using ComesBefore = bool (*)(const DeviceSegment*, const DeviceSegment*) noexcept;
-  void insert(DeviceSegment* segment, ComesBefore comes_before) noexcept;
-
-  std::array<DeviceSegment*, 32> segments{};
-  std::size_t count = 0;
-};
 
 class SegmentRelease {
  public:
