@@ -21,7 +21,7 @@ audit() {
   if (( code != wanted )); then complain "$name: exit $code, not $wanted"; cat "$name.txt" "$name.err"; fi
 }
 
-for name in direct caching cuda_async; do audit 0 "$name"; done
+for name in direct caching cuda_async cuda_pool; do audit 0 "$name"; done
 
 # broken NAME CLAUSE WORD: the clause, whose smallest case breaks it again, and has at most 16 operations.
 broken() {

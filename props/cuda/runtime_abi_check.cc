@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "props/cuda/abi_compare.h"
+#include "spec/cuda_face/face_pools.h"
 #include "spec/cuda_face/runtime_abi.h"
 
 namespace ashlar::spec {
@@ -50,6 +51,19 @@ static_assert(cudaDevAttrMaxThreadsPerBlock == 1 && cudaDevAttrWarpSize == 10 &&
               cudaDevAttrComputeCapabilityMajor == 75 && cudaDevAttrComputeCapabilityMinor == 76 &&
               cudaDevAttrMemoryPoolsSupported == 115);
 
+ASHLAR_SAME_VALUE(cuda::kPoolReleaseThreshold, cudaMemPoolAttrReleaseThreshold);
+ASHLAR_SAME_VALUE(cuda_face::kPoolReusesAlongEvents, cudaMemPoolReuseFollowEventDependencies);
+ASHLAR_SAME_VALUE(cuda_face::kPoolReusesComplete, cudaMemPoolReuseAllowOpportunistic);
+ASHLAR_SAME_VALUE(cuda_face::kPoolReusesByWaiting, cudaMemPoolReuseAllowInternalDependencies);
+ASHLAR_SAME_VALUE(cuda_face::kPoolReservedBytes, cudaMemPoolAttrReservedMemCurrent);
+ASHLAR_SAME_VALUE(cuda_face::kPoolReservedBytesPeak, cudaMemPoolAttrReservedMemHigh);
+ASHLAR_SAME_VALUE(cuda_face::kPoolUsedBytes, cudaMemPoolAttrUsedMemCurrent);
+ASHLAR_SAME_VALUE(cuda_face::kPoolUsedBytesPeak, cudaMemPoolAttrUsedMemHigh);
+static_assert(sizeof(cuda::PoolProperties) == sizeof(cudaMemPoolProps));
+ASHLAR_SAME_FIELD(cuda::PoolProperties, type, cudaMemPoolProps, allocType);
+ASHLAR_SAME_FIELD(cuda::PoolProperties, location, cudaMemPoolProps, location);
+ASHLAR_SAME_FIELD(cuda::PoolProperties, size_max, cudaMemPoolProps, maxSize);
+
 #define ASHLAR_SAME_RUNTIME(name) \
   static_assert(props::AreAlike<decltype(&cuda_runtime::name), decltype(&::name)>::value(), #name)
 ASHLAR_SAME_RUNTIME(cudaGetLastError);
@@ -73,6 +87,15 @@ ASHLAR_SAME_RUNTIME(cudaHostUnregister);
 ASHLAR_SAME_RUNTIME(cudaMemGetInfo);
 ASHLAR_SAME_RUNTIME(cudaMallocAsync);
 ASHLAR_SAME_RUNTIME(cudaFreeAsync);
+ASHLAR_SAME_RUNTIME(cudaDeviceGetDefaultMemPool);
+ASHLAR_SAME_RUNTIME(cudaDeviceGetMemPool);
+ASHLAR_SAME_RUNTIME(cudaDeviceSetMemPool);
+ASHLAR_SAME_RUNTIME(cudaMemPoolCreate);
+ASHLAR_SAME_RUNTIME(cudaMemPoolDestroy);
+ASHLAR_SAME_RUNTIME(cudaMemPoolSetAttribute);
+ASHLAR_SAME_RUNTIME(cudaMemPoolGetAttribute);
+ASHLAR_SAME_RUNTIME(cudaMemPoolTrimTo);
+ASHLAR_SAME_RUNTIME(cudaMallocFromPoolAsync);
 ASHLAR_SAME_RUNTIME(cudaMemcpy);
 ASHLAR_SAME_RUNTIME(cudaMemcpyAsync);
 ASHLAR_SAME_RUNTIME(cudaMemset);

@@ -23,6 +23,8 @@ namespace [[gnu::visibility("default")]] cuda_runtime {
 using cuda::CallResult;
 using cuda::EventPointer;
 using cuda::Graph;
+using cuda::MemoryPool;
+using cuda::PoolProperties;
 using cuda::StreamPointer;
 
 inline constexpr CallResult kCaptureUnmatched = 903;  ///< cudaErrorStreamCaptureUnmatched
@@ -64,6 +66,22 @@ CallResult cudaMemGetInfo(std::size_t* free, std::size_t* total) asm("cudaMemGet
 CallResult cudaMallocAsync(void** base, std::size_t size,
                            StreamPointer stream) asm("cudaMallocAsync");
 CallResult cudaFreeAsync(void* base, StreamPointer stream) asm("cudaFreeAsync");
+
+// Pools of stream-ordered memory, without access by peers and handles of other processes.
+CallResult cudaDeviceGetDefaultMemPool(MemoryPool* pool,
+                                       int device) asm("cudaDeviceGetDefaultMemPool");
+CallResult cudaDeviceGetMemPool(MemoryPool* pool, int device) asm("cudaDeviceGetMemPool");
+CallResult cudaDeviceSetMemPool(int device, MemoryPool pool) asm("cudaDeviceSetMemPool");
+CallResult cudaMemPoolCreate(MemoryPool* pool,
+                             const PoolProperties* properties) asm("cudaMemPoolCreate");
+CallResult cudaMemPoolDestroy(MemoryPool pool) asm("cudaMemPoolDestroy");
+CallResult cudaMemPoolSetAttribute(MemoryPool pool, int attribute,
+                                   void* value) asm("cudaMemPoolSetAttribute");
+CallResult cudaMemPoolGetAttribute(MemoryPool pool, int attribute,
+                                   void* value) asm("cudaMemPoolGetAttribute");
+CallResult cudaMemPoolTrimTo(MemoryPool pool, std::size_t keep) asm("cudaMemPoolTrimTo");
+CallResult cudaMallocFromPoolAsync(void** base, std::size_t size, MemoryPool pool,
+                                   StreamPointer stream) asm("cudaMallocFromPoolAsync");
 
 // Copies.
 CallResult cudaMemcpy(void* to, const void* from, std::size_t size, int kind) asm("cudaMemcpy");

@@ -24,6 +24,8 @@ CallResult memset_async(void* at, int value, std::size_t size,
                         StreamPointer stream) asm("cudaMemsetAsync_ptsz");
 CallResult malloc_async(void** base, std::size_t size,
                         StreamPointer stream) asm("cudaMallocAsync_ptsz");
+CallResult malloc_from_pool_async(void** base, std::size_t size, MemoryPool pool,
+                                  StreamPointer stream) asm("cudaMallocFromPoolAsync_ptsz");
 CallResult free_async(void* base, StreamPointer stream) asm("cudaFreeAsync_ptsz");
 CallResult stream_query(StreamPointer stream) asm("cudaStreamQuery_ptsz");
 CallResult stream_synchronize(StreamPointer stream) asm("cudaStreamSynchronize_ptsz");
@@ -52,6 +54,10 @@ CallResult memset_async(void* at, int value, std::size_t size, StreamPointer str
 }
 CallResult malloc_async(void** base, std::size_t size, StreamPointer stream) {
   return cudaMallocAsync(base, size, own(stream));
+}
+CallResult malloc_from_pool_async(void** base, std::size_t size, MemoryPool pool,
+                                  StreamPointer stream) {
+  return cudaMallocFromPoolAsync(base, size, pool, own(stream));
 }
 CallResult free_async(void* base, StreamPointer stream) { return cudaFreeAsync(base, own(stream)); }
 CallResult stream_query(StreamPointer stream) { return cudaStreamQuery(own(stream)); }

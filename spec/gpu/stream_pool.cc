@@ -27,36 +27,48 @@ class Relaxed {
 
 StreamPool::FreedBlock StreamPool::take_complete(Bytes keep) {
   const MutexGuard guard(lock_);
-  Bytes all;
-  for (const auto& [at, block] : held_) all += block.size;
-  for (const FreedBlock& each : freed_) all += each.block.size;
-  if (all <= keep) return {};
+  if (use_.reserved <= keep) return {};
   const auto done = std::find_if(freed_.begin(), freed_.end(), [](const FreedBlock& each) {
     return each.event_device->event_query(each.freed).is_ok();
   });
   if (done == freed_.end()) return {};
   const FreedBlock taken = *done;
   freed_.erase(done);
+  use_.reserved -= taken.block.size;
   return taken;
 }
 
-StreamPool::Block StreamPool::take_freed(const device::Device& on, Bytes size, StreamId stream) {
+void StreamPool::hold(const Block& block) {
+  held_[block.at] = block;
+  use_.used += block.size;
+  use_.used_peak = std::max(use_.used_peak, use_.used);
+}
+
+StreamPool::Block StreamPool::take_freed(const device::Device& on, Bytes size, StreamId stream,
+                                         bool reuses_complete) {
   const MutexGuard guard(lock_);
   const auto found = std::find_if(freed_.begin(), freed_.end(), [&](const FreedBlock& each) {
     return each.block.device == &on && each.block.size == size &&
-           (each.stream == stream || each.event_device->event_query(each.freed).is_ok());
+           (each.stream == stream ||
+            (reuses_complete && each.event_device->event_query(each.freed).is_ok()));
   });
   if (found == freed_.end()) return {};
   const FreedBlock taken = *found;
   freed_.erase(found);
-  held_[taken.block.at] = taken.block;
+  hold(taken.block);
   static_cast<void>(taken.event_device->event_destroy(taken.freed));
   return taken.block;
 }
 
-Result<Address> StreamPool::allocate(device::Device& on, Bytes size, const Stream& stream) {
+Result<Address> StreamPool::allocate(device::Device& on, Bytes size, const Stream& stream,
+                                     Limits limits) {
   const Relaxed relaxed(on);
-  if (const Block block = take_freed(on, size, stream.id); block.device != nullptr) return block.at;
+  const Block block = take_freed(on, size, stream.id, limits.reuses_complete);
+  if (block.device != nullptr) return block.at;
+  const bool has_place = size <= limits.size_max;
+  if (has_place) trim(limits.size_max - size);
+  if (!has_place || use().reserved > limits.size_max - size)
+    return Status{Code::kOutOfMemory, "the pool may not have more memory"};
   Result<Address> made = on.segment_alloc(size);
   if (made.code() == Code::kOutOfMemory) {
     trim(Bytes{});
@@ -79,6 +91,7 @@ Status StreamPool::free_behind(device::Device& on, Address base, const Stream& s
     return recorded;
   }
   freed_.push_back({at->second, stream.id, &on, freed.value()});
+  use_.used -= at->second.size;
   held_.erase(at);
   return Status::ok();
 }
@@ -97,12 +110,16 @@ StreamPool::Block StreamPool::take(Address base) {
   if (at == held_.end()) return {};
   const Block taken = at->second;
   held_.erase(at);
+  use_.used -= taken.size;
+  use_.reserved -= taken.size;
   return taken;
 }
 
 void StreamPool::put_back(const Block& block) {
   const MutexGuard guard(lock_);
-  held_[block.at] = block;
+  hold(block);
+  use_.reserved += block.size;
+  use_.reserved_peak = std::max(use_.reserved_peak, use_.reserved);
 }
 
 void StreamPool::trim(Bytes keep) {
@@ -111,16 +128,26 @@ void StreamPool::trim(Bytes keep) {
     if (!next.block.device->segment_free(next.block.at).is_ok()) {
       const MutexGuard guard(lock_);
       freed_.push_back(next);
+      use_.reserved += next.block.size;
       return;
     }
     static_cast<void>(next.event_device->event_destroy(next.freed));
   }
 }
 
-void StreamPool::forget() {
+StreamPool::Use StreamPool::use() const {
   const MutexGuard guard(lock_);
-  held_.clear();
-  freed_.clear();
+  return use_;
+}
+
+void StreamPool::reset_used_peak() {
+  const MutexGuard guard(lock_);
+  use_.used_peak = use_.used;
+}
+
+void StreamPool::reset_reserved_peak() {
+  const MutexGuard guard(lock_);
+  use_.reserved_peak = use_.reserved;
 }
 
 Result<Stream> stream_outside_captures(device::Device& on, StreamHandle stream) {

@@ -5,9 +5,9 @@
 // "CUDA C++ Programming Guide", version 13.0, "Stream Ordered Memory Allocator".
 //
 // Invariants:
-//   (1) Memory that was freed on a stream serves that stream's later allocations at once, and those of other streams once the
-//       event recorded at its free is complete. (The guide's "opportunistic" reuse; reuse that follows the events that streams wait
-//       for, and waits that the pool itself adds, are not modelled.)
+//   (1) Memory that was freed on a stream serves that stream's later allocations at once, and, where that is permitted, those of
+//       other streams once the event recorded at its free is complete. (The guide's "opportunistic" reuse; reuse that follows the
+//       events that streams wait for, and waits that the pool itself adds, are not modelled.)
 //   (2) trim() gives memory whose free is complete back to its device; so does an allocation where the device has no other memory.
 //   (3) Memory is reused for requests of exactly its size, so that the pool has no byte more than what is allocated and what is
 //       freed. A driver's pool may have more, for it rounds sizes and divides what it has.
@@ -33,8 +33,24 @@ class StreamPool {
     device::Device* device = nullptr;  ///< null: no block
   };
 
-  Result<Address> allocate(device::Device& on, Bytes size, const Stream& stream)
+  /// What an allocation may do.
+  struct Limits {
+    Bytes size_max = Bytes::max();  ///< of the pool
+    bool reuses_complete = true;    ///< what other streams freed (1)
+  };
+  struct Use {
+    Bytes used;      ///< allocated
+    Bytes reserved;  ///< that, and what was freed and not given back
+    Bytes used_peak;
+    Bytes reserved_peak;
+  };
+
+  /// kOutOfMemory where the device or the pool's size is exhausted.
+  Result<Address> allocate(device::Device& on, Bytes size, const Stream& stream, Limits limits)
       ASHLAR_EXCLUDES(lock_);
+  Result<Address> allocate(device::Device& on, Bytes size, const Stream& stream) {
+    return allocate(on, size, stream, Limits{});
+  }
   /// Frees memory of the pool behind the stream's work. kInvalidArgument: it is none.
   Status free_behind(device::Device& on, Address base, const Stream& stream) ASHLAR_EXCLUDES(lock_);
   /// Frees memory of the pool at once. kInvalidArgument: it is none.
@@ -45,8 +61,10 @@ class StreamPool {
   Block take(Address base) ASHLAR_EXCLUDES(lock_);
   /// What take() returned, which the device did not free.
   void put_back(const Block& block) ASHLAR_EXCLUDES(lock_);
-  /// Forgets everything: the devices that it was about are no more.
-  void forget() ASHLAR_EXCLUDES(lock_);
+  Use use() const ASHLAR_EXCLUDES(lock_);
+  /// The peaks begin anew.
+  void reset_used_peak() ASHLAR_EXCLUDES(lock_);
+  void reset_reserved_peak() ASHLAR_EXCLUDES(lock_);
 
  private:
   struct FreedBlock {
@@ -57,14 +75,17 @@ class StreamPool {
   };
 
   /// Freed memory of that size that the stream may have; no block if there is none.
-  Block take_freed(const device::Device& on, Bytes size, StreamId stream) ASHLAR_EXCLUDES(lock_);
+  Block take_freed(const device::Device& on, Bytes size, StreamId stream, bool reuses_complete)
+      ASHLAR_EXCLUDES(lock_);
+  void hold(const Block& block) ASHLAR_REQUIRES(lock_);
   /// The oldest freed memory whose free is complete, if the pool has more than `keep` bytes.
   FreedBlock take_complete(Bytes keep) ASHLAR_EXCLUDES(lock_);
 
-  Mutex
-      lock_;  ///< a device may call the pool while it frees, so none is asked to free or allocate under it
+  /// A device may call the pool while it frees, so none is asked to free or allocate under it.
+  mutable Mutex lock_;
   std::map<Address, Block> held_ ASHLAR_GUARDED_BY(lock_);
   std::vector<FreedBlock> freed_ ASHLAR_GUARDED_BY(lock_);
+  Use use_ ASHLAR_GUARDED_BY(lock_);
 };
 
 /// The stream, unless it captures, since graphs here have no nodes of memory (kUnsupported); asking for a capturing
