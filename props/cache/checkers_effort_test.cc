@@ -129,7 +129,7 @@ struct TalksAtAUse : TalksToTheDevice {
 };
 TEST(CheckersOfEffort, C17FiresOnAFreeOrAUseThatAsksTheDeviceTooMuchOrWaits) {
   const std::string ops = "stream s1 d0\nalloc p0 512 s0\n";
-  EXPECT_EQ((clause<TalksAtAFree<CallKind::kMemoryInfo, 5>>(ops + "free p0\n")), "C17");
+  EXPECT_EQ((clause<TalksAtAFree<CallKind::kMemoryInfo, 6>>(ops + "free p0\n")), "C17");
   EXPECT_EQ((clause<TalksAtAFree<CallKind::kMemoryInfo, 9>>(ops + "use p0 s1\nfree p0\n")), "C17");
   EXPECT_EQ((clause<TalksAtAFree<CallKind::kSynchronize, 1>>(ops + "free p0\n")), "C17");
   EXPECT_EQ(clause<TalksAtAUse>(ops + "use p0 s1\n"), "C17");

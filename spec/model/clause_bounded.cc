@@ -20,9 +20,11 @@ constexpr std::uint64_t kQuestionsOfOthers = 2 * (16 + kMarksAsked);
 /// The first call that names a stream asks of 4 dead ones whether they are done: twice the 4 marks and
 /// the last event, and 8 uses.
 constexpr std::uint64_t kQuestionsOfNewStream = 4 * (2 * 5 + 8);
-/// Besides, whom its handle names; and of the 8 uses of each dead one without an event whom the handle
-/// names, an event and its record, and whether the device is done, twice.
-constexpr std::uint64_t kCallsOfNewStream = 1 + kQuestionsOfNewStream + 4 * (8 * 4 + 2);
+/// For a use: whether its stream captures, whom the handle names, an event, its record; a refused event is given up.
+constexpr std::uint64_t kCallsOfUse = 5;
+/// Besides, whether it captures and whom its handle names; and of the 8 uses of each dead one without an event
+/// what each use takes, and whether the device is done, twice.
+constexpr std::uint64_t kCallsOfNewStream = 2 + kQuestionsOfNewStream + 4 * (8 * kCallsOfUse + 2);
 
 /// Uses that no event could be recorded for at the free (a capture, a failure): a call that looks at all that is
 /// pending makes up for them.
@@ -36,9 +38,10 @@ std::uint64_t unrecorded_uses_max(const CacheState& state, const JudgedDevice& d
 ///   for each page of the segment asked for, each time it is asked for (of a page's four calls it takes
 ///   two to create and map it, and two to take that back);
 ///   for each segment given back (its return, and the event by which its last use was known);
-///   for each heap in the first search, and in the search after each wait (who its stream is, an
-///   event and its record, the growth tried again);
 ///   for each call that failed;
+/// and kCallsOfUse
+///   for each heap in the first search, and in the search after each wait (whether its stream captures, who
+///   that is, an event and its record, the growth tried again);
 ///   for each use whose event had to wait.
 std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device,
                              std::uint64_t segment) {
@@ -56,9 +59,9 @@ std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device
   // A page that moves or goes back is unmapped and released. One that the device had refused is only released.
   const std::uint64_t lost_pages = ledger.lost_bytes() / kPageBytes;
   const std::uint64_t released_pages = ledger.done(device::CallKind::kPageRelease);
-  return 8 + 4 * unrecorded + 4 * tries * ((segment + kPageBytes - 1) / kPageBytes) +
+  return 8 + kCallsOfUse * unrecorded + 4 * tries * ((segment + kPageBytes - 1) / kPageBytes) +
          4 * (ledger.calls(device::CallKind::kSegmentFree) + lost_pages) + released_pages +
-         (searches + collections) * 4 * (1 + heaps) + 4 * ledger.failures();
+         (searches + collections) * kCallsOfUse * (1 + heaps) + 4 * ledger.failures();
 }
 
 /// C17: a hit polls a few events, of whatever device, and asks for nothing else.
@@ -167,8 +170,7 @@ void judge_questions(CacheState& state, const JudgedDevice& device, const Judged
 }
 
 std::uint64_t calls_max_of_uses(std::uint64_t uses, bool names_stream) {
-  // Of each use: whom the handle names, an event, its record; a refused one is given up.
-  return 4 * uses + (names_stream ? kCallsOfNewStream : 0);
+  return kCallsOfUse * uses + (names_stream ? kCallsOfNewStream : 0);
 }
 
 void judge_short_call(CacheState& state, const JudgedCall& call) {
@@ -181,7 +183,7 @@ void judge_short_call(CacheState& state, const JudgedCall& call) {
     if (call.frees && !state.rules.caches()) {
       // It asks about all that is pending, and gives back what is done.
       calls -= ledger.calls(device::CallKind::kEventQuery) + ledger.plain_freed();
-      most += 8 * (1 + each.recount.heaps.size()) + 4 * unrecorded_uses_max(state, each);
+      most += 8 * (1 + each.recount.heaps.size()) + kCallsOfUse * unrecorded_uses_max(state, each);
     }
     for (const device::CallKind kind :
          {device::CallKind::kSegmentAlloc, device::CallKind::kSegmentFree,

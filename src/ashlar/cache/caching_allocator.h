@@ -80,6 +80,10 @@
 ///
 /// REQUIRES: two graphs that share a pool never run at the same time.
 ///
+/// A capture that nobody announces, another library's, has no stream of its own identified by the allocator, and no event recorded on
+/// its stream or on the legacy one beside it. Waits for a whole device invalidate it all the same (a trim, a shortage of memory), and
+/// so do polls and growth where its mode is global.
+///
 /// ### (e) Announce the body of a conditional
 /// The body is captured on a stream of its own, `child`, once the conditional is in the graph and `own` comes
 /// after it; it runs at each launch not at all, once, or several times:

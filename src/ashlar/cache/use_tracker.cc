@@ -49,12 +49,13 @@ bool UseTracker::is_over(const StreamHeap& user) const noexcept {
 }
 
 Result<Stream> UseTracker::identify(StreamHandle handle) noexcept {
-  if (shared_.captures.load() != 0) {
-    const Result<device::CaptureStatus> captures = driver_.capture_status(handle);
-    if (!captures.is_ok()) return captures.status();
-    ASHLAR_REQUIRE(captures.value() == device::CaptureStatus::kNone, Code::kCaptureUnsafe,
-                   "a stream that captures cannot be identified");
-  }
+  // Whether a capture is announced or not: one that another library makes, and tells nobody of, must live on.
+  const Result<device::CaptureStatus> asked = driver_.capture_status(handle);
+  const bool captures = asked.is_ok() ? asked.value() != device::CaptureStatus::kNone
+                                      : asked.code() == Code::kCaptureUnsafe;
+  if (captures && !shared_.is_capturing()) met_capture_.store(true, std::memory_order_relaxed);
+  if (!asked.is_ok()) return asked.status();
+  ASHLAR_REQUIRE(!captures, Code::kCaptureUnsafe, "a stream that captures cannot be identified");
   return driver_.identify(handle);
 }
 
@@ -252,6 +253,7 @@ void UseTracker::ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) no
 }
 
 void UseTracker::ask_whether_done() noexcept {
+  if (met_capture_.load(std::memory_order_relaxed) && met_capture_.exchange(false)) return;
   const BlockingCallScope scope(shared_);
   if (scope.is_permitted()) static_cast<void>(synchronizer_.ask());
 }

@@ -16,6 +16,7 @@
 // a heap's lock (C18).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include <ashlar/cache/shared_state.h>
@@ -63,7 +64,8 @@ class UseTracker {
   /// otherwise until memory runs out.
   static void ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) noexcept
       ASHLAR_EXCLUDES(heap.lock);
-  /// Asks, without a wait, whether this device has done all of its work; not during a capture.
+  /// Asks, without a wait, whether this device has done all of its work; not during a capture, nor once after a stream was met that
+  /// captures unannounced.
   void ask_whether_done() noexcept;
   /// True if `user` belongs to another device and that device is lost: its work touches no memory
   /// any more (D8), so its uses of this device's blocks are over. If this device is lost, every
@@ -127,6 +129,9 @@ class UseTracker {
   SharedState& shared_;
   EventPool events_;
   Synchronizer synchronizer_;
+  /// A stream was met that captures, unannounced, since the last question whether the device is done: that question, which would
+  /// invalidate the capture, is left out once.
+  std::atomic<bool> met_capture_{false};
 };
 
 }  // namespace ashlar::inline v0::cache
