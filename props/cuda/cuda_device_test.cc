@@ -376,6 +376,17 @@ TEST_F(CudaDeviceTest, AHandleWhoseContextIsSaidToBeGoneEndsOnlyADeviceWhoseOwnI
   EXPECT_EQ(device.event_query(event).code(), Code::kDeviceLost);
 }
 
+TEST_F(CudaDeviceTest, AContextThatIsInvalidEndsADeviceOnlyIfItsOwnIsGone) {
+  CudaDevice& device = open();
+  const EventHandle event = device.event_create().value();
+  face::answer_next(cuda::kErrorInvalidContext);
+  EXPECT_EQ(device.event_query(event).code(), Code::kDriverError);
+  EXPECT_TRUE(device.event_query(event).is_ok());
+  face::answer_next(cuda::kErrorInvalidContext, 0, 2);  // of the context itself too
+  EXPECT_EQ(device.event_query(event).code(), Code::kDeviceLost);
+  EXPECT_EQ(device.event_query(event).code(), Code::kDeviceLost);
+}
+
 TEST_F(CudaDeviceTest, AWaitForAnEventEndsWithItsLimitOrWithTheWork) {
   CudaDevice& device = open();
   const Stream stream = gpu_.create_stream(DeviceId{0}).value();
@@ -584,10 +595,11 @@ TEST_F(StreamMemoryTest, APoolThatCannotBeMadeWholeIsNoneAndTheNextCallAsksAgain
     face::answer_next(cuda::kSuccess);
     EXPECT_TRUE(device.stream_alloc(1_MiB, StreamHandle{}).is_ok()) << after;
     EXPECT_EQ(face::live_pools(), 1u) << after;
+    EXPECT_FALSE(face::pools_add_waits()) << after;
     device_.reset();
     EXPECT_EQ(face::live_pools(), 0u) << after;
   }
-  EXPECT_GE(failed, 3) << "the pool, its threshold, the memory";
+  EXPECT_GE(failed, 4) << "the pool, its threshold, its waits, the memory";
 }
 
 TEST_F(StreamMemoryTest, AForkedChildLeavesTheParentsPool) {  // C25

@@ -54,7 +54,7 @@ static_assert(cudaDevAttrMaxThreadsPerBlock == 1 && cudaDevAttrWarpSize == 10 &&
 ASHLAR_SAME_VALUE(cuda::kPoolReleaseThreshold, cudaMemPoolAttrReleaseThreshold);
 ASHLAR_SAME_VALUE(cuda_face::kPoolReusesAlongEvents, cudaMemPoolReuseFollowEventDependencies);
 ASHLAR_SAME_VALUE(cuda_face::kPoolReusesComplete, cudaMemPoolReuseAllowOpportunistic);
-ASHLAR_SAME_VALUE(cuda_face::kPoolReusesByWaiting, cudaMemPoolReuseAllowInternalDependencies);
+ASHLAR_SAME_VALUE(cuda::kPoolAddsWaits, cudaMemPoolReuseAllowInternalDependencies);
 ASHLAR_SAME_VALUE(cuda_face::kPoolReservedBytes, cudaMemPoolAttrReservedMemCurrent);
 ASHLAR_SAME_VALUE(cuda_face::kPoolReservedBytesPeak, cudaMemPoolAttrReservedMemHigh);
 ASHLAR_SAME_VALUE(cuda_face::kPoolUsedBytes, cudaMemPoolAttrUsedMemCurrent);

@@ -111,8 +111,55 @@ TEST_P(PeersTest, WhereDevicesCannotPagesGrowAllTheSame) {
   const Address p = process_->allocator("backing:pages").allocate(4_MiB, streams_[0]).value();
   EXPECT_EQ(faults_of_a_touch(p), 1u) << "the caller's: its devices are no peers";
   share::PeerAccess peers(process_->devices());
+  const std::uint64_t before = asked();
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(peers.enable(DeviceId{1}, DeviceId{0}).value());
-  EXPECT_EQ(asked(), 1u) << "it is remembered, and nothing is enabled that cannot be";
+  EXPECT_EQ(asked(), before + 1) << "it is remembered, and nothing is enabled that cannot be";
+}
+
+TEST_P(PeersTest, AGrowthByPagesAsksOnceWhoCanUseThem) {
+  for (const Peers& each : {Peers{0, 0}, Peers{0, 1}}) {
+    rebuild(each);
+    const std::uint64_t can = each[1];
+    process_->allocator("backing:pages");
+    for (std::uint64_t growths = 1; growths <= 3; ++growths) {
+      EXPECT_TRUE(process_->allocator().allocate(20_MiB, streams_[0]).is_ok());
+      EXPECT_EQ(asked(), 1u) << "a driver refuses those that are no peers with various errors";
+      EXPECT_EQ(process_->gpu().account().of(CallKind::kPageAccess).calls, growths * (1 + can));
+    }
+  }
+}
+
+TEST_P(PeersTest, WhereThatIsNotKnownAccessIsTried) {
+  process_->allocator("backing:pages");
+  process_->gpu().fail(CallKind::kReach, 1, spec::FailMode::kOnce);
+  const Address p = process_->allocator().allocate(4_MiB, streams_[0]).value();
+  EXPECT_EQ(faults_of_a_touch(p), 0u);
+  EXPECT_EQ(process_->gpu().account().of(CallKind::kPageAccess).calls, 2u);
+}
+
+TEST_P(PeersTest, SegmentsOfOneHandleAreForThePeersThatWereNamed) {
+  {
+    share::SingleHandleDevice alone(process_->device(0));
+    const Address p = alone.segment_alloc(2_MiB).value();
+    share::PeerAccess peers(process_->devices());
+    EXPECT_TRUE(peers.enable(DeviceId{1}, DeviceId{0}).value());
+    EXPECT_EQ(faults_of_a_touch(p), 1u) << "they are mapped: peers have no access by that";
+    EXPECT_TRUE(alone.segment_free(p).is_ok());
+  }
+  {
+    share::SingleHandleDevice shared(process_->device(0), process_->devices());
+    const Address p = shared.segment_alloc(2_MiB).value();
+    EXPECT_EQ(faults_of_a_touch(p), 0u);
+    EXPECT_TRUE(shared.segment_free(p).is_ok());
+    process_->gpu().fail(CallKind::kPageAccess, 2, spec::FailMode::kOnce);
+    EXPECT_EQ(shared.segment_alloc(2_MiB).code(), Code::kDriverError) << "the peer's";
+    EXPECT_TRUE(process_->gpu().ledger().nothing_held());
+  }
+  rebuild({0, 0});
+  share::SingleHandleDevice among_strangers(process_->device(0), process_->devices());
+  const Address p = among_strangers.segment_alloc(2_MiB).value();
+  EXPECT_EQ(faults_of_a_touch(p), 1u) << "its devices are no peers";
+  EXPECT_TRUE(among_strangers.segment_free(p).is_ok());
 }
 
 TEST_P(PeersTest, ADriverThatCannotEnableWhatItSaidItCanIsNotAskedAgain) {
@@ -169,17 +216,14 @@ TEST_P(PeersTest, ACopyIsTheRightOne) {
     share::PeerAccess peers(devices);
     for (const Stream& stream : streams_) {
       const auto by = static_cast<std::size_t>(stream.device.value());
-      const auto reaches = [&](int owner) {
-        return by == static_cast<std::size_t>(owner) || each.empty() ||
-               (each[by] >> owner & 1) != 0;
-      };
       for (const auto& [to, to_device, from, from_device] :
            {std::tuple(a, 0, b, 1), std::tuple(b, 1, a, 0), std::tuple(a, 0, a + 512_B, 0)}) {
         const std::size_t before = witnesses[by].copies().size();
         EXPECT_TRUE(peers.copy(to, DeviceId{to_device}, from, DeviceId{from_device}, 512_B, stream)
                         .is_ok());
         Copied expected{to, nullptr, from, nullptr, 512_B, stream.handle};
-        if (!reaches(to_device) || !reaches(from_device)) {
+        const auto is_here = [&](int owner) { return by == static_cast<std::size_t>(owner); };
+        if (!is_here(to_device) || !is_here(from_device)) {
           expected.to_owner = witnesses[to_device].sharing();
           expected.from_owner = witnesses[from_device].sharing();
         }

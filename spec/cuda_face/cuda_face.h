@@ -56,5 +56,7 @@ int context_pushes();
 std::size_t context_depth();
 /// How many memory pools were made and not destroyed.
 std::size_t live_pools();
+/// May one of those have a stream wait for another whose memory it reuses?
+bool pools_add_waits();
 
 }  // namespace ashlar::spec::cuda_face

@@ -17,8 +17,7 @@ namespace ashlar::spec::cuda_face {
 
 using namespace ashlar::cuda;  // NOLINT(google-build-using-namespace): the driver's types and codes
 
-inline constexpr CallResult kErrorInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
-inline constexpr CallResult kErrorNotFound = 500;        // CUDA_ERROR_NOT_FOUND
+inline constexpr CallResult kErrorNotFound = 500;  // CUDA_ERROR_NOT_FOUND
 
 /// A function, as the interface of that version has it.
 struct FaceFunction {

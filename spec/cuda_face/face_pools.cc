@@ -20,6 +20,8 @@ struct Pool {
   bool is_current = false;    ///< its device's pool, in place of the default one
   bool is_destroyed = false;  ///< what is allocated from it stays
   std::uint64_t release_threshold = 0;
+  bool follows_events = true;
+  bool adds_waits = true;
   StreamPool::Limits limits;
   StreamPool memory;
 };
@@ -147,7 +149,7 @@ CallResult pool_destroy(MemoryPool pool) {
 
 CallResult pool_set_attribute(MemoryPool pool, int attribute, void* value) {
   return on_pool(pool, [&](Pool& of, device::Device&) {
-    const bool is_flag = attribute >= kPoolReusesAlongEvents && attribute <= kPoolReusesByWaiting;
+    const bool is_flag = attribute >= kPoolReusesAlongEvents && attribute <= kPoolAddsWaits;
     const int flag = is_flag ? *static_cast<const int*>(value) : 0;
     const std::uint64_t number = is_flag ? 0 : *static_cast<const std::uint64_t*>(value);
     const bool is_peak = attribute == kPoolReservedBytesPeak || attribute == kPoolUsedBytesPeak;
@@ -157,7 +159,9 @@ CallResult pool_set_attribute(MemoryPool pool, int attribute, void* value) {
     else if (attribute == kPoolReleaseThreshold) of.release_threshold = number;
     else if (attribute == kPoolReservedBytesPeak) of.memory.reset_reserved_peak();
     else if (attribute == kPoolUsedBytesPeak) of.memory.reset_used_peak();
-    else if (!is_flag) return CallResult{kErrorInvalidValue};
+    else if (attribute == kPoolReusesAlongEvents) of.follows_events = flag != 0;
+    else if (attribute == kPoolAddsWaits) of.adds_waits = flag != 0;
+    else return CallResult{kErrorInvalidValue};
     return CallResult{kSuccess};
   });
 }
@@ -168,8 +172,8 @@ CallResult pool_get_attribute(MemoryPool pool, int attribute, void* value) {
     const auto number = [&](std::uint64_t is) { *static_cast<std::uint64_t*>(value) = is; };
     const auto flag = [&](bool is) { *static_cast<int*>(value) = is ? 1 : 0; };
     switch (attribute) {
-      case kPoolReusesAlongEvents:
-      case kPoolReusesByWaiting: flag(false); break;
+      case kPoolReusesAlongEvents: flag(of.follows_events); break;
+      case kPoolAddsWaits: flag(of.adds_waits); break;
       case kPoolReusesComplete: flag(of.limits.reuses_complete); break;
       case kPoolReleaseThreshold: number(of.release_threshold); break;
       case kPoolReservedBytes: number(use.reserved.count()); break;
@@ -236,6 +240,13 @@ std::size_t live_pools() {
     return false;
   });
   return live;
+}
+
+bool pools_add_waits() {
+  const MutexGuard guard(pools.lock);
+  return nullptr != find_pool([](Pool& each) {
+           return !each.is_default && !each.is_destroyed && each.adds_waits;
+         });
 }
 
 bool free_from_pools(Address base, Status* freed) {

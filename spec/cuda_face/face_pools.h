@@ -11,11 +11,10 @@
 
 namespace ashlar::spec::cuda_face {
 
-// CUmemPool_attribute, and the runtime's cudaMemPoolAttr. What pools reuse is an int that is 0 or 1; the others are 64 bits, and a
-// peak may be set to 0 alone, which has it begin anew.
-inline constexpr int kPoolReusesAlongEvents = 1;  ///< not modelled: pools do not
+// CUmemPool_attribute, and the runtime's cudaMemPoolAttr, beside kPoolAddsWaits and kPoolReleaseThreshold. What pools reuse is an int
+// that is 0 or 1; the others are 64 bits, and a peak may be set to 0 alone, which has it begin anew.
+inline constexpr int kPoolReusesAlongEvents = 1;  ///< kept, and not modelled, as kPoolAddsWaits
 inline constexpr int kPoolReusesComplete = 2;     ///< "opportunistic"
-inline constexpr int kPoolReusesByWaiting = 3;    ///< not modelled: pools do not
 inline constexpr int kPoolReservedBytes = 5;
 inline constexpr int kPoolReservedBytesPeak = 6;
 inline constexpr int kPoolUsedBytes = 7;

@@ -11,6 +11,7 @@
 #include <ashlar/cache/mapping_observers.h>
 #include <ashlar/cache/segment_supply.h>
 #include <ashlar/cache/stream_heap_inl.h>
+#include <ashlar/device/sharing.h>
 
 namespace ashlar::inline v0::cache {
 namespace {
@@ -191,6 +192,19 @@ Status PageSupply::map(const Lifted& lifted, bool* is_barred) noexcept {
   return status;
 }
 
+bool PageSupply::may_reach(std::uint32_t other) noexcept {
+  const std::uint64_t bit = other < 64 ? std::uint64_t{1} << other : 0;
+  if ((known_strangers_.load(std::memory_order_relaxed) & bit) != 0) return false;
+  if ((known_peers_.load(std::memory_order_relaxed) & bit) != 0) return true;
+  device::Sharing* const own = driver_.device().sharing();
+  device::Sharing* const theirs = shared_.caches[other]->driver().device().sharing();
+  if (own == nullptr || theirs == nullptr) return true;  // only an attempt can tell
+  const Result<bool> can = theirs->can_reach(*own);
+  if (!can.is_ok()) return true;
+  (can.value() ? known_peers_ : known_strangers_).fetch_or(bit, std::memory_order_relaxed);
+  return can.value();
+}
+
 Status PageSupply::give_access(Address at, Bytes size) noexcept {
   const Status own = driver_.page_access(at, size);
   if (!own.is_ok()) return own;
@@ -198,7 +212,7 @@ Status PageSupply::give_access(Address at, Bytes size) noexcept {
   // gone will not.
   for (std::uint32_t i = 0; i < shared_.unrecorded.devices(); ++i) {
     Driver& peer = shared_.caches[i]->driver();
-    if (&peer == &driver_) continue;
+    if (&peer == &driver_ || !may_reach(i)) continue;
     const Status given = peer.page_access(at, size);
     if (!given.is_ok() && given.code() != Code::kUnsupported && peer.health().is_ok()) return given;
   }

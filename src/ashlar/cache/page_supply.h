@@ -122,6 +122,9 @@ class PageSupply {
   void set_gone(DeviceSegment& segment, Address at, bool is_gone) const noexcept {
     segment.page_table[(at - segment.base) / page_].is_gone = is_gone;
   }
+  /// May the allocator's other device use this one's memory? Asks the driver until it knows, of the first 64 devices once: a driver
+  /// refuses access to devices that are no peers with various errors.
+  bool may_reach(std::uint32_t other) noexcept;
   /// Lets every device of the allocator use the range.
   Status give_access(Address at, Bytes size) noexcept;
   /// Gives every slot of the growth a page: that which is mapped there, if it is in the stock; another of
@@ -150,6 +153,9 @@ class PageSupply {
   SharedState& shared_;
   SegmentLedger& ledger_;
   Headroom& headroom_;
+  std::atomic<std::uint64_t> known_peers_{
+      0};  ///< a bit for each device that can use this one's memory
+  std::atomic<std::uint64_t> known_strangers_{0};  ///< for each that cannot
   const bool is_paged_;
   const Bytes page_;
   const std::uint64_t pages_max_;

@@ -36,6 +36,7 @@ enum : CallResult {
   kErrorDeviceUnavailable = 46,     ///< CUDA_ERROR_DEVICE_UNAVAILABLE
   kErrorNoDevice = 100,             ///< CUDA_ERROR_NO_DEVICE
   kErrorInvalidDevice = 101,        ///< CUDA_ERROR_INVALID_DEVICE
+  kErrorInvalidContext = 201,       ///< CUDA_ERROR_INVALID_CONTEXT
   kErrorEccUncorrectable = 214,     ///< CUDA_ERROR_ECC_UNCORRECTABLE
   kErrorPeerUnsupported = 217,      ///< CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
   kErrorNvlinkUncorrectable = 220,  ///< CUDA_ERROR_NVLINK_UNCORRECTABLE
@@ -92,8 +93,9 @@ inline constexpr int kHandleDescriptor = 1;  ///< CU_MEM_HANDLE_TYPE_POSIX_FILE_
 inline constexpr int kHandleFabric = 8;      ///< CU_MEM_HANDLE_TYPE_FABRIC
 inline constexpr unsigned kOpenEnablesPeers = 1;   ///< CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 inline constexpr int kAttributeMemoryPools = 115;  ///< CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
-inline constexpr int kPoolReleaseThreshold = 4;    ///< CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-inline constexpr std::uint64_t kStreamLegacy = 1;  ///< CU_STREAM_LEGACY
+inline constexpr int kPoolAddsWaits = 3;  ///< CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
+inline constexpr int kPoolReleaseThreshold = 4;       ///< CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+inline constexpr std::uint64_t kStreamLegacy = 1;     ///< CU_STREAM_LEGACY
 inline constexpr std::uint64_t kStreamPerThread = 2;  ///< CU_STREAM_PER_THREAD
 
 /// CUipcMemHandle, CUmemFabricHandle: memory, as other processes take it.

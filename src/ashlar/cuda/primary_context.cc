@@ -72,6 +72,9 @@ bool PrimaryContext::is_there() const noexcept {
 Status PrimaryContext::note(CallResult answer) noexcept {
   if (answer == kErrorContextIsDestroyed && is_there()) [[unlikely]]
     return {Code::kInvalidHandle, "the driver says that the context of the handle is destroyed"};
+  // A context that cannot be made current has been destroyed (cuDevicePrimaryCtxReset), whichever of the two says so.
+  if (answer == kErrorInvalidContext && !is_there()) [[unlikely]]
+    answer = kErrorContextIsDestroyed;
   const Status outcome = status_of(answer);
   if (outcome.code() == Code::kDeviceLost || outcome.code() == Code::kTornDown) [[unlikely]] {
     CallResult none = kSuccess;

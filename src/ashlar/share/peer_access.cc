@@ -47,11 +47,13 @@ Status PeerAccess::copy(Address to, DeviceId to_device, Address from, DeviceId f
   device::Sharing* const from_owner = sharing_of(from_device);
   ASHLAR_REQUIRE(by != nullptr && to_owner != nullptr && from_owner != nullptr, Code::kUnsupported,
                  "the device copies nothing");
-  const Result<bool> writes = enable(stream.device, to_device);
-  if (!writes.is_ok()) return writes.status();
-  const Result<bool> reads = enable(stream.device, from_device);
-  if (!reads.is_ok()) return reads.status();
-  if (writes.value() && reads.value()) return by->copy(to, from, size, stream.handle);
+  if (to_device == stream.device && from_device == stream.device)
+    return by->copy(to, from, size, stream.handle);
+  // Where they are peers, such a copy goes directly too, and needs no access by the stream's device to mapped pages.
+  for (const DeviceId owner : {to_device, from_device}) {
+    if (const Result<bool> enabled = enable(stream.device, owner); !enabled.is_ok())
+      return enabled.status();
+  }
   return by->copy_between(to, *to_owner, from, *from_owner, size, stream.handle);
 }
 

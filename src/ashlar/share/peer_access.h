@@ -1,9 +1,10 @@
 // PeerAccess: memory of one device for the kernels of another, and copies between devices.
 //
-// Purpose: PyTorch enables access at the first copy between two devices, and copies directly if that succeeded, else through both
-// contexts. This class does the same (row DEV-21). Pages of an allocator need none of it: they are given to all its devices as they are mapped, where the
-// devices can use each other's memory. What is enabled here reaches plain segments as well; not memory of the driver's pools (`backend:cudaMallocAsync`), which have
-// permissions of their own that nothing here sets.
+// Purpose: access to another device's segments is enabled at the first copy between the two, as PyTorch does it, and copies between
+// devices name both (cuMemcpyPeerAsync), which goes directly where they are peers and suits every kind of memory (row DEV-21).
+// What is enabled here reaches plain segments alone (cuMemAlloc). Mapped pages have permissions of their own: an allocator gives
+// its pages to all its devices, where they can use each other's memory; SingleHandleDevice to the peers it was told; opened memory
+// (opened_memory.h) is of its own device alone. So have the driver's pools (`backend:cudaMallocAsync`), which nothing here sets.
 // Thread safety: any thread. What was learnt of a pair of devices is remembered; a race asks twice.
 #pragma once
 
@@ -24,13 +25,13 @@ class ASHLAR_API PeerAccess {
   /// `devices[i]` has DeviceId i, and must outlive this. Makes no device call. Throws std::bad_alloc.
   explicit PeerAccess(std::span<device::Device* const> devices);
 
-  /// May `user`'s kernels use all memory of `owner` from now on? Enables it where the devices can. False where they cannot, or
+  /// May `user`'s kernels use the segments of `owner` from now on, all that cuMemAlloc gives? Enables it where the devices can. False where they cannot, or
   /// share nothing. kInvalidArgument for a device that is not one of those; an error of the driver is passed on, and the next
   /// call asks again. Cost: device calls for the first answer about a pair, one load for the later ones.
   Result<bool> enable(DeviceId user, DeviceId owner) noexcept;
 
-  /// Enqueues a copy of `size` bytes on `stream`, from memory of `from_device` to memory of `to_device`: an ordinary one where
-  /// the stream's device may use both, else one that goes through both devices. The allocations are live, and the copy is a
+  /// Enqueues a copy of `size` bytes on `stream`, from memory of `from_device` to memory of `to_device`: an ordinary one within
+  /// the stream's device, else one between devices, for which access is enabled first. The allocations are live, and the copy is a
   /// use of both by `stream` (CachingAllocator::record_use). Errors as enable(); kUnsupported if a device copies nothing.
   Status copy(Address to, DeviceId to_device, Address from, DeviceId from_device, Bytes size,
               const Stream& stream) noexcept;

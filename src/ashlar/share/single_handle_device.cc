@@ -1,6 +1,7 @@
 #include <ashlar/share/single_handle_device.h>
 
 #include <map>
+#include <span>
 
 #include <ashlar/base/checked.h>
 #include <ashlar/base/exceptions.h>
@@ -12,13 +13,23 @@ namespace {
 
 constexpr Status kNotOurs{Code::kInvalidArgument, "no segment of this device begins there"};
 
-/// Maps the page at new addresses.
-Result<Address> map_somewhere(device::Device& device, Bytes size, PageHandle page) noexcept {
+/// Lets the devices use the range; the first error.
+Status give_access(std::span<device::Device* const> devices, Address at, Bytes size) noexcept {
+  Status status;
+  for (device::Device* const each : devices) {
+    if (status.is_ok()) status = each->page_access(at, size);
+  }
+  return status;
+}
+
+/// Maps the page at new addresses, which those devices may use.
+Result<Address> map_somewhere(device::Device& device, std::span<device::Device* const> users,
+                              Bytes size, PageHandle page) noexcept {
   const Result<Address> base = device.address_reserve(size, device.traits().page_granularity);
   if (!base.is_ok()) return base;
   Status status = device.page_map(base.value(), size, page);
   if (status.is_ok()) {
-    status = device.page_access(base.value(), size);
+    status = give_access(users, base.value(), size);
     if (status.is_ok()) return base;
     static_cast<void>(device.page_unmap(base.value(), size));
   }
@@ -69,10 +80,18 @@ class SingleHandleDevice::Shares final : public device::ForwardingSharing {
   const Segments& segments_;
 };
 
-SingleHandleDevice::SingleHandleDevice(device::Device& inner)
-    : ForwardingDevice(inner), segments_(std::make_unique<Segments>()) {
-  if (device::Sharing* const shares = inner.sharing(); shares != nullptr)
-    shares_ = std::make_unique<Shares>(*segments_, *shares);
+SingleHandleDevice::SingleHandleDevice(device::Device& inner,
+                                       std::span<device::Device* const> peers)
+    : ForwardingDevice(inner), users_{&inner}, segments_(std::make_unique<Segments>()) {
+  device::Sharing* const shares = inner.sharing();
+  if (shares == nullptr) return;
+  shares_ = std::make_unique<Shares>(*segments_, *shares);
+  for (device::Device* const peer : peers) {
+    device::Sharing* const reaching = peer->sharing();
+    if (reaching == nullptr || peer->traits().id == inner.traits().id) continue;
+    const Result<bool> can = reaching->can_reach(*shares);
+    if (!can.is_ok() || can.value()) users_.push_back(peer);
+  }
 }
 
 SingleHandleDevice::~SingleHandleDevice() = default;
@@ -85,7 +104,7 @@ Result<Address> SingleHandleDevice::segment_alloc(Bytes size) noexcept {
   const Result<PageHandle> made = page_create(*rounded);
   if (!made.is_ok()) return made.status();
   const Segments::Segment segment{*rounded, made.value()};
-  Result<Address> base = map_somewhere(*this, segment.size, segment.page);
+  Result<Address> base = map_somewhere(*this, users_, segment.size, segment.page);
   if (base.is_ok()) {
     if (segments_->add(base.value(), segment)) return base;
     static_cast<void>(page_unmap(base.value(), segment.size));

@@ -11,10 +11,12 @@
 // pages, as the usual settings make them, the two are the same.
 //
 // Invariants:
-//   (1) each segment that is handed out is mapped, has access, and its handle is held until segment_free().
+//   (1) each segment that is handed out is mapped, its users have access, and its handle is held until segment_free().
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include <ashlar/base/export.h>
 #include <ashlar/device/forwarding_device.h>
@@ -25,9 +27,10 @@ namespace ashlar::inline v0::share {
 /// A device whose segments are one physical handle each.
 class ASHLAR_API SingleHandleDevice final : public device::ForwardingDevice {
  public:
-  /// Pages come from `inner`, which must outlive this. REQUIRES: every segment is freed before the destructor.
-  /// Throws std::bad_alloc.
-  explicit SingleHandleDevice(device::Device& inner);
+  /// Pages come from `inner`. Those of `peers` that can reach it, which is asked here, may use every segment too: kernels of other
+  /// GPUs, as a communication library's, fault without (PeerAccess does not reach mapped pages). All must outlive this. REQUIRES:
+  /// every segment is freed before the destructor. Throws std::bad_alloc.
+  explicit SingleHandleDevice(device::Device& inner, std::span<device::Device* const> peers = {});
   ~SingleHandleDevice() override;
 
   /// A segment of `size`, rounded up to whole pages. kOutOfMemory if the device has no memory or no addresses for it; kUnsupported where
@@ -43,6 +46,7 @@ class ASHLAR_API SingleHandleDevice final : public device::ForwardingDevice {
   struct Segments;
   class Shares;
 
+  std::vector<device::Device*> users_;        ///< the inner device, and peers
   const std::unique_ptr<Segments> segments_;  ///< that are handed out, with their pages
   std::unique_ptr<Shares> shares_;
 };
