@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 namespace ashlar::inline v0::exchange {
 namespace {
@@ -36,7 +37,7 @@ int look_at_module(dl_phdr_info* info, std::size_t /*size*/, void* into) {
     const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
     if (part.p_type != PT_LOAD || loaded.address < begin || loaded.address - begin >= part.p_memsz)
       continue;
-    loaded.name = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+    loaded.name = info->dlpi_name;
     loaded.bias = info->dlpi_addr;
     loaded.is_found = true;
     return 1;
@@ -83,11 +84,12 @@ std::vector<ElfW(Shdr)> sections_of(const File& file) {
   return is_read ? sections : std::vector<ElfW(Shdr)>{};
 }
 
+/// The name of a function of C++ as its source has it; others stay: the demangler takes a C function `f` for the type float.
 std::string demangled(const char* name) {
-  int status = 0;
+  if (!std::string_view(name).starts_with("_Z")) return name;
   const std::unique_ptr<char, void (*)(void*)> plain(
-      abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
-  return status == 0 && plain != nullptr ? plain.get() : name;
+      abi::__cxa_demangle(name, nullptr, nullptr, nullptr), std::free);
+  return plain != nullptr ? plain.get() : name;
 }
 
 std::string path_of_program() {
