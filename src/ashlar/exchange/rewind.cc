@@ -9,14 +9,13 @@ namespace {
 using cache::HistoryAction;
 using cache::HistoryEvent;
 
-/// Whether a range can be added to a map of ranges: it does not wrap, and overlaps none.
+/// Whether a range can be added to a map of ranges: it does not wrap, and overlaps none. REQUIRES: size > 0.
 template <class Ranges>
 bool is_room(const Ranges& ranges, Address address, Bytes size) {
   const auto end = checked_add(Bytes{address.value()}, size);
   if (!end) return false;
   const auto next = ranges.lower_bound(address);
-  if (next != ranges.end() && (next->first == address || next->first.value() < end->count()))
-    return false;
+  if (next != ranges.end() && next->first.value() < end->count()) return false;
   if (next == ranges.begin()) return true;
   const auto before = std::prev(next);
   return before->first + before->second.size <= address;
@@ -57,7 +56,8 @@ Status Rewind::add_tiles(const cache::HistorySnapshot& record,
   };
   for (std::size_t i = segment.block_first; i < segment.block_first + segment.block_count; ++i) {
     const cache::SnapshotBlock& block = blocks[i];
-    ASHLAR_REQUIRE(block.address == reached && block.size.count() <= end->count() - reached.value(),
+    ASHLAR_REQUIRE(block.address == reached && block.size > Bytes{} &&
+                       block.size.count() <= end->count() - reached.value(),
                    Code::kInvalidArgument, "the blocks of a segment do not tile it");
     if (block.state == BlockState::kUnmapped) {
       if (const Status ended = end_run(); !ended.is_ok()) return ended;
@@ -86,8 +86,8 @@ Status Rewind::add_segment(Address base, const RewoundSegment& segment) {
 }
 
 Status Rewind::add_block(Address address, const RewoundBlock& block) {
-  ASHLAR_REQUIRE(is_room(blocks_, address, block.size), Code::kInvalidArgument,
-                 "a block was freed where another one is");
+  ASHLAR_REQUIRE(block.size > Bytes{} && is_room(blocks_, address, block.size),
+                 Code::kInvalidArgument, "a block was freed where another one is");
   ASHLAR_REQUIRE(segment_of(address, block.size) != segments_.end(), Code::kInvalidArgument,
                  "a block was freed where no segment is");
   blocks_.emplace(address, block);
@@ -191,7 +191,7 @@ Status Rewind::remove_memory(const HistoryEvent& event) {
                  "memory that was given is neither there at the end nor taken back");
   const Address base = at->first;
   const RewoundSegment whole = at->second;
-  const bool is_whole = base == event.address && whole.size == event.size;
+  const bool is_whole = whole.size == event.size;
   ASHLAR_REQUIRE(is_whole || event.action == HistoryAction::kSegmentMap, Code::kInvalidArgument,
                  "a segment that was given is not the one at its address");
   ASHLAR_REQUIRE(is_room(blocks_, event.address, event.size), Code::kInvalidArgument,
