@@ -53,6 +53,7 @@ TEST(PerfettoTrace, HasCountersEdgesInstantsAndNames) {
           R"({"ph":"C","name":"pool 0,2","ts":10,"pid":1,"tid":0,"args":{"allocated":1500,"pending":0}},)"
           R"({"ph":"e","name":"500 bytes","ts":10,"pid":1,"tid":7,"cat":"allocation","id":"1.1"},)" +
           counter + R"(10,"pid":1,"tid":0,"args":{"allocated":1000,"pending":500,"idle":2596}},)" +
+          R"({"ph":"C","name":"pool 0,2","ts":10,"pid":1,"tid":0,"args":{"allocated":1000,"pending":500}},)"
           R"({"ph":"b","name":"400 bytes","ts":20,"pid":1,"tid":7,"cat":"allocation","id":"1.2",)"
           R"("args":{"address":"0x1600","bytes":400}},)" +
           counter + R"(20,"pid":1,"tid":0,"args":{"allocated":1400,"pending":500,"idle":2196}},)" +

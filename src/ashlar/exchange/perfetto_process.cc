@@ -54,14 +54,16 @@ void PerfettoProcess::take_start(std::uint64_t time_us) {
     free(older);
     older.action = HistoryAction::kAllocate;
   }
-  write_counters(older);
+  write_memory(time_us);
+  for (const auto& [pool, held] : pools_) write_pool(time_us, pool);
 }
 
 void PerfettoProcess::take(const HistoryEvent& event) {
+  PoolKey pool{event.memory_pool.first, event.memory_pool.second};
   switch (event.action) {
     case HistoryAction::kAllocate: allocate(event); break;
     case HistoryAction::kFreeRequested:
-    case HistoryAction::kFreeCompleted: free(event); break;
+    case HistoryAction::kFreeCompleted: pool = free(event); break;
     case HistoryAction::kSegmentAllocate:
     case HistoryAction::kSegmentMap: reserved_ += event.size; break;
     case HistoryAction::kSegmentFree:
@@ -70,7 +72,8 @@ void PerfettoProcess::take(const HistoryEvent& event) {
     case HistoryAction::kOutOfMemory: return write_instant("out of memory", event);
     case HistoryAction::kUserDefined: return write_instant(text_of(*device_.history, event), event);
   }
-  write_counters(event);
+  write_memory(event.time_us);
+  write_pool(event.time_us, pool);
 }
 
 std::string PerfettoProcess::name_of(const HistoryEvent& event) {
@@ -87,33 +90,36 @@ void PerfettoProcess::allocate(const HistoryEvent& event) {
   allocations_.insert_or_assign(event.address, std::move(allocation));
 }
 
-// A block counts for the pool that it was allocated from, whatever pool has it later.
-void PerfettoProcess::free(const HistoryEvent& event) {
+// A block counts for the pool that it was allocated from, whatever pool has it later. A record that was rewound has a block for
+// each free.
+PerfettoProcess::PoolKey PerfettoProcess::free(const HistoryEvent& event) {
   const auto at = allocations_.find(event.address);
-  if (at == allocations_.end()) return;
-  Allocation& allocation = at->second;
-  Held& held = pools_[allocation.pool];
+  const Allocation& allocation = at->second;
+  const PoolKey pool = allocation.pool;
+  Held& held = pools_[pool];
   if (event.action == HistoryAction::kFreeRequested) {
     write_edge("e", allocation, event.address, event.time_us);
     for (Held* counts : {&all_, &held}) {
       counts->allocated -= allocation.size;
       counts->pending += allocation.size;
     }
-    allocation.is_pending = true;
-    return;
+    return pool;
   }
   for (Held* counts : {&all_, &held}) counts->pending -= allocation.size;
   allocations_.erase(at);
+  return pool;
 }
 
-void PerfettoProcess::write_counters(const HistoryEvent& event) {
+void PerfettoProcess::write_memory(std::uint64_t time_us) {
   const Bytes used = all_.allocated + all_.pending;
   const std::uint64_t idle = reserved_ > used ? (reserved_ - used).count() : 0;
-  write_counter("memory", event.time_us, all_, &idle);
-  if (event.memory_pool.is_default()) return;
-  const PoolKey pool{event.memory_pool.first, event.memory_pool.second};
-  write_counter("pool " + std::to_string(pool.first) + "," + std::to_string(pool.second),
-                event.time_us, pools_[pool], nullptr);
+  write_counter("memory", time_us, all_, &idle);
+}
+
+void PerfettoProcess::write_pool(std::uint64_t time_us, PoolKey pool) {
+  if (pool == PoolKey{}) return;
+  write_counter("pool " + std::to_string(pool.first) + "," + std::to_string(pool.second), time_us,
+                pools_[pool], nullptr);
 }
 
 void PerfettoProcess::write_counter(std::string_view name, std::uint64_t time_us, const Held& held,

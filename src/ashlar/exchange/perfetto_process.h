@@ -46,15 +46,17 @@ class PerfettoProcess {
     StreamId stream;
     PoolKey pool;
     std::string name;
-    bool is_pending = false;
   };
 
   void name_process();
   void take_start(std::uint64_t time_us);
   void take(const cache::HistoryEvent& event);
   void allocate(const cache::HistoryEvent& event);
-  void free(const cache::HistoryEvent& event);
-  void write_counters(const cache::HistoryEvent& event);
+  /// Returns the pool that the block counts for.
+  PoolKey free(const cache::HistoryEvent& event);
+  void write_memory(std::uint64_t time_us);
+  /// Writes nothing of the device's own pool, which `memory` has.
+  void write_pool(std::uint64_t time_us, PoolKey pool);
   void write_counter(std::string_view name, std::uint64_t time_us, const Held& held,
                      const std::uint64_t* idle);
   void write_edge(const char* phase, const Allocation& allocation, Address address,
