@@ -50,6 +50,30 @@ TEST(HostRefusals, AScopeWithoutMemoryForItsLabelChangesNothing) {
   }
 }
 
+/// The caller's frame, while the n-th allocation is refused.
+[[gnu::noinline]] cache::ContextId gathered(exchange::StackContexts* stacks, std::uint64_t n) {
+  const Refusal refusal(n);
+  return stacks->gather();
+}
+
+TEST(HostRefusals, AStackWithoutMemoryForItIsLostAndKeptTheNextTime) {
+  std::uint64_t was_refused = 1;
+  std::uint64_t n = 0;
+  while (was_refused != 0) {
+    ++n;
+    exchange::StackContexts stacks({.frames_max = 1});
+    for (const bool is_second : {false, true}) {
+      const cache::ContextId context = gathered(&stacks, is_second ? 0 : n);
+      if (!is_second) was_refused = host.refused;
+      const bool is_kept = is_second || was_refused == 0;
+      EXPECT_EQ(stacks.count(), is_kept ? 1u : 0u) << n;
+      EXPECT_EQ(stacks.lost(), was_refused) << n;
+      EXPECT_EQ(stacks.addresses_of(context).empty(), !is_kept) << n;
+    }
+  }
+  EXPECT_GE(n, 4u) << "a list, a stack and a table's entry need memory";
+}
+
 TEST(HostRefusals, ATraceSaysThatAnAllocationIsMissing) {
   for (std::uint64_t n = 1;; ++n) {
     std::string text;

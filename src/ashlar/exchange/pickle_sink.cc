@@ -104,7 +104,7 @@ void PickleSink::append_integer(std::uint64_t number) {
     out_.append(kBinInt);
     append_little_endian(number, 4);
   } else {  // in two's complement, so the highest bit is the sign
-    unsigned bytes = 4;
+    unsigned bytes = 5;
     while (bytes < 9 && number >> (8 * bytes - 1) != 0) ++bytes;
     out_.append(kLong1);
     out_.append(static_cast<char>(bytes));
