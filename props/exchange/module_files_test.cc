@@ -1,7 +1,9 @@
 // Files that are not what a module's file should be: cut short, of another kind, with numbers that lead out of them.
 //
 // Imitates: a library that is replaced or removed while programs use it. A name is then not known, and nothing else happens.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -83,6 +85,32 @@ TEST_F(ModuleFiles, TextsWithoutTheirEndAreNotRead) {
   EXPECT_EQ(name_with(file.bytes()), "??");
   file.sections[2].sh_size = size;
   EXPECT_EQ(name_with(file.bytes()), "inner");
+}
+
+TEST_F(ModuleFiles, TextsMayBeTheWholeFileButNoMore) {
+  const std::uint64_t begin = file.sections[2].sh_offset, end = file.bytes().size();
+  file.sections[2].sh_offset = 0;
+  file.sections[2].sh_size = end;
+  auto* const symbols = reinterpret_cast<ElfW(Sym)*>(file.contents.data());
+  for (int i = 0; i < 2; ++i) symbols[i].st_name += static_cast<std::uint32_t>(begin);
+  EXPECT_EQ(name_with(file.bytes()), "inner");
+  file.sections[2].sh_size = end + 1;
+  EXPECT_EQ(name_with(file.bytes()), "??");
+}
+
+TEST_F(ModuleFiles, AFileThatWasReadIsClosed) {
+  const int input = ::dup(STDIN_FILENO), lowest = ::dup(input);
+  ::close(lowest);
+  EXPECT_EQ(name_with(file.bytes()), "inner");
+  const int next = ::dup(input);
+  EXPECT_EQ(next, lowest) << "the lowest number is free again";
+  ::close(next);
+  // To a program without a standard input it is 0.
+  ::close(STDIN_FILENO);
+  EXPECT_EQ(name_with(file.bytes()), "inner");
+  EXPECT_EQ(::fcntl(STDIN_FILENO, F_GETFD), -1);
+  ::dup2(input, STDIN_FILENO);
+  ::close(input);
 }
 
 // No memory is asked for that no file can have filled.

@@ -65,6 +65,17 @@ TEST(ModuleSymbols, AFunctionHasItsAddressesFromTheFirstToTheLast) {
   for (const auto& [place, name] : names) EXPECT_EQ(name_at(module, place, &symbols), name);
 }
 
+TEST(ModuleSymbols, OfFunctionsThatBeginAtOnePlaceTheLongestCounts) {
+  const LoadedModule module("alias");
+  const ElfSymbol part{"part", 100, 10}, whole{"whole", 100, 50};
+  for (const bool is_first : {false, true}) {
+    module.replace(is_first ? file_with(module, {whole, part}) : file_with(module, {part, whole}));
+    exchange::ModuleSymbols symbols;
+    EXPECT_EQ(name_at(module, 105, &symbols), "whole");
+    EXPECT_EQ(name_at(module, 149, &symbols), "whole");
+  }
+}
+
 TEST(ModuleSymbols, OnlyTheNamesOfCxxFunctionsAreDemangled) {
   const LoadedModule module("demangled");
   // To the demangler `f` and `Pc` are types: float, char*.
@@ -179,6 +190,9 @@ TEST(ModuleSymbols, AnAddressIsOfTheModuleWhosePartsHoldIt) {
   EXPECT_FALSE(is_of_module(end));
   EXPECT_EQ(symbols.frame_at(module.bias() + elsewhere).name, "??");
   EXPECT_FALSE(is_of_module(module.bias() + elsewhere));
+  const exchange::Frame of_none = symbols.frame_at(0xfedcba9876543210);
+  EXPECT_EQ(of_none.filename, "0xfedcba9876543210");
+  EXPECT_EQ(of_none.line, 0u);
 }
 
 TEST(ModuleSymbols, TheProgramIsNamedByItsFile) {

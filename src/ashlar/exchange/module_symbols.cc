@@ -13,14 +13,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace ashlar::inline v0::exchange {
 namespace {
 
 constexpr char kThisProgram[] = "/proc/self/exe";
-/// A module whose symbols take more is not read: no linker writes so many.
-constexpr std::uint64_t kTableBytesMax = std::uint64_t{1} << 32;
 
 /// The loaded module that has an address.
 struct Loaded {
@@ -32,8 +31,7 @@ struct Loaded {
 
 int look_at_module(dl_phdr_info* info, std::size_t /*size*/, void* into) {
   Loaded& loaded = *static_cast<Loaded*>(into);
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+  for (const ElfW(Phdr) & part : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
     const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
     if (part.p_type != PT_LOAD || loaded.address < begin || loaded.address - begin >= part.p_memsz)
       continue;
@@ -65,6 +63,10 @@ class File {
       size -= static_cast<std::uint64_t>(got);
     }
     return true;
+  }
+
+  std::uint64_t size() const noexcept {
+    return static_cast<std::uint64_t>(::lseek(descriptor_, 0, SEEK_END));
   }
 
  private:
@@ -117,7 +119,8 @@ void ModuleSymbols::read_functions(const char* path, Module* module) {
   if (table == sections.end()) table = table_of(SHT_DYNSYM);
   if (table == sections.end() || table->sh_link >= sections.size()) return;
   const ElfW(Shdr)& names = sections[table->sh_link];
-  if (table->sh_size > kTableBytesMax || names.sh_size > kTableBytesMax) return;
+  // Before there is memory for them: what does not fit in the file cannot be read.
+  if (std::max(table->sh_size, names.sh_size) > file.size()) return;
   std::vector<ElfW(Sym)> symbols(table->sh_size / sizeof(ElfW(Sym)));
   module->names.resize(names.sh_size);
   if (!file.read(table->sh_offset, symbols.data(), symbols.size() * sizeof(ElfW(Sym))) ||
@@ -130,8 +133,7 @@ void ModuleSymbols::read_functions(const char* path, Module* module) {
     if (is_function && symbol.st_size != 0 && symbol.st_name < names.sh_size)
       module->functions.push_back({symbol.st_value, symbol.st_size, symbol.st_name});
   }
-  std::sort(module->functions.begin(), module->functions.end(),
-            [](const Function& a, const Function& b) { return a.begin < b.begin; });
+  std::sort(module->functions.begin(), module->functions.end());
 }
 
 std::string ModuleSymbols::name_at(const Module& module, std::uint64_t offset) {

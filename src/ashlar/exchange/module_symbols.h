@@ -5,6 +5,7 @@
 // Thread safety: one thread at a time.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -26,10 +27,11 @@ class ModuleSymbols {
     std::uint64_t begin;  ///< in the module
     std::uint64_t size;
     std::uint32_t name;  ///< where it begins in `names`
+    auto operator<=>(const Function&) const = default;
   };
   struct Module {
     std::string path;                 ///< as messages show it
-    std::vector<Function> functions;  ///< by `begin`
+    std::vector<Function> functions;  ///< by `begin`; of those with one, the longest is the last
     std::string names;                ///< each ends with a null byte
   };
 
