@@ -34,7 +34,7 @@ const char* const kLong =
 TEST(HostRefusals, AScopeWithoutMemoryForItsLabelChangesNothing) {
   for (std::uint64_t n = 1;; ++n) {
     exchange::LabelContexts labels;
-    const exchange::LabelScope outer(labels, "outer");
+    const exchange::LabelScope outermost(labels, "outermost"), outer(labels, "outer");
     const cache::ContextId around = labels.gather();
     cache::ContextId inside;
     {
@@ -46,7 +46,7 @@ TEST(HostRefusals, AScopeWithoutMemoryForItsLabelChangesNothing) {
     EXPECT_EQ(inside, around) << n;
     EXPECT_EQ(labels.gather(), around);
     const exchange::LabelScope again(labels, kLong);
-    ASSERT_EQ(labels.frames_of(labels.gather()).size(), 2u) << "the next one has memory";
+    ASSERT_EQ(labels.frames_of(labels.gather()).size(), 3u) << "the next one has memory";
   }
 }
 
@@ -86,8 +86,27 @@ TEST(HostRefusals, ATraceSaysThatAnAllocationIsMissing) {
     EXPECT_EQ(writer.counts().lost, was_refused ? 1u : 0u) << n;
     EXPECT_EQ(writer.finish().code(), was_refused ? Code::kHostOutOfMemory : Code::kOk) << n;
     EXPECT_EQ(writer.finish().code(), was_refused ? Code::kHostOutOfMemory : Code::kOk) << "still";
+    writer.on_allocate(Address{1024}, 8_B);
+    EXPECT_EQ(writer.finish().code(), was_refused ? Code::kHostOutOfMemory : Code::kOk);
     if (!was_refused) break;
   }
+}
+
+TEST(HostRefusals, ATraceNeedsNoMemoryForFreesAndMarks) {
+  std::string text;
+  exchange::TraceWriter writer(exchange::string_sink(&text), "run");
+  for (std::uint64_t i = 1; i <= 1000; ++i) writer.on_allocate(Address{i}, 8_B);
+  ASSERT_TRUE(writer.finish().is_ok());
+  text.reserve(std::size_t{1} << 20);
+  {
+    const Refusal refusal(1, true);
+    for (std::uint64_t i = 1; i <= 1000; ++i) writer.on_free(Address{i});
+    writer.mark(kLong);
+    EXPECT_TRUE(writer.finish().is_ok());
+  }
+  EXPECT_EQ(host.allocations, 0u);
+  EXPECT_EQ(writer.counts().frees, 1000u);
+  EXPECT_EQ(writer.counts().marks, 1u);
 }
 
 TEST(HostRefusals, AfterAnErrorNothingIsThere) {

@@ -33,6 +33,15 @@ TEST(LabelContexts, AStackOfLabelsIsAContextInnermostFirst) {
   EXPECT_EQ(labels.gather(), inner) << "the same stack has the same number";
 }
 
+TEST(LabelContexts, ALabelIsAFrameWithoutAFile) {
+  LabelContexts labels;
+  const LabelScope forward(labels, "forward");
+  const std::vector<Frame> frames = labels.frames()(labels.gather());
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].filename, "");
+  EXPECT_EQ(frames[0].line, 0u);
+}
+
 TEST(LabelContexts, OneLabelInTwoOthersIsTwoContexts) {
   LabelContexts labels;
   const auto context_in = [&labels](const char* outer) {

@@ -128,6 +128,27 @@ TEST(PerfettoEvents, AWindowHasItsEventsAndWhatIsLiveAtItsBeginning) {
   EXPECT_EQ(counter(trace_of(record, window), "memory"), "0:1400/500/2196");
 }
 
+TEST(PerfettoEvents, AnAddressThatIsUsedAgainHasAnotherAllocation) {
+  HistorySnapshot record = small_record();
+  record.history.events.clear();
+  for (const std::uint64_t size : {100u, 200u}) {
+    for (const auto action :
+         {HistoryAction::kAllocate, HistoryAction::kFreeRequested, HistoryAction::kFreeCompleted})
+      record.history.events.push_back(event_of(action, 6144, size, size));
+  }
+  const std::string trace = trace_of(record);
+  EXPECT_EQ(
+      count_of(
+          trace,
+          R"("ph":"e","name":"100 bytes","ts":100,"pid":0,"tid":7,"cat":"allocation","id":"0.3")"),
+      1u);
+  EXPECT_EQ(
+      count_of(
+          trace,
+          R"("ph":"e","name":"200 bytes","ts":200,"pid":0,"tid":7,"cat":"allocation","id":"0.4")"),
+      1u);
+}
+
 TEST(PerfettoEvents, InstantsHaveTheirNamesAndSizes) {
   HistorySnapshot record;
   record.history.texts = {"step 1", "step 2"};

@@ -107,6 +107,34 @@ TEST(PickleBytes, ListsInListsCountTheirElementsApart) {
                       "G\0\0\0\0\0\0\0\0J\xff\xff\xff\xff"s + "e");
 }
 
+TEST(PickleBytes, APartOfAListBeginsWithAnySortOfElement) {
+  const auto list_of = [](auto&& element, int count) {
+    return bytes_of([&](PickleSink* sink) {
+      sink->begin_list();
+      for (int i = 0; i < count; ++i) element(sink);
+      sink->end_list();
+    });
+  };
+  const auto twice = [&](auto&& element, const std::string& first, const std::string& next) {
+    std::string thousand = first;
+    for (int i = 1; i < 1000; ++i) thousand += next;
+    EXPECT_EQ(list_of(element, 1), "](" + first + "e");
+    EXPECT_EQ(list_of(element, 1001), "](" + thousand + "e(" + next + "e");
+  };
+  twice([](PickleSink* sink) { sink->negative(-1); }, "J\xff\xff\xff\xff", "J\xff\xff\xff\xff");
+  twice([](PickleSink* sink) { sink->integer(7); }, "K\x07", "K\x07");
+  twice([](PickleSink* sink) { sink->real(0.0); }, "G\0\0\0\0\0\0\0\0"s, "G\0\0\0\0\0\0\0\0"s);
+  twice([](PickleSink* sink) { sink->pair(1, 2); }, "K\x01K\x02\x86", "K\x01K\x02\x86");
+  twice([](PickleSink* sink) { sink->text("t"); }, "X\x01\0\0\0tq\0"s, "h\0"s);
+  const auto shared = [](PickleSink* sink) {
+    if (!sink->begin_shared(1)) return;
+    sink->begin_list();
+    sink->end_list();
+    sink->end_shared(1);
+  };
+  twice(shared, "]q\0"s, "h\0"s);
+}
+
 TEST(PickleBytes, ATextHasItsLengthInBytesAndItsPlaceInTheMemo) {
   const std::string text = std::string(0x12345, 'x') + "\xc3\xa4";
   EXPECT_EQ(bytes_of([&text](PickleSink* sink) { sink->text(text); }),

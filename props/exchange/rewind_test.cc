@@ -147,9 +147,16 @@ TEST(Rewind, BlocksThatTheSnapshotDoesNotHaveAreRefused) {
   record.snapshot.segments[1].block_first = 3;
   record.snapshot.segments[1].block_count = 0;
   EXPECT_EQ(before(record), "refused");
+  HistorySnapshot shorter = record;
+  shorter.snapshot.segments[1] = record.snapshot.segments[0];
   record.snapshot.segments[1].size = {};
   record.snapshot.segments[1].block_first = 2;
   EXPECT_EQ(before(record), "[100+10]") << "nothing of it is there, and nothing is missing";
+  shorter.snapshot.segments = {record.snapshot.segments[0]};
+  shorter.snapshot.blocks.pop_back();
+  EXPECT_EQ(before(shorter), "[100+10]");
+  shorter.snapshot.blocks.pop_back();
+  EXPECT_EQ(before(shorter), "refused") << "the block was taken out";
 }
 
 TEST(Rewind, ContextsAreThoseOfAllBlocksOrOfNone) {

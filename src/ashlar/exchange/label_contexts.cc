@@ -19,7 +19,7 @@ std::vector<Frame> LabelContexts::frames_of(cache::ContextId context) const {
 
 std::uint64_t LabelContexts::number_of(std::uint64_t outer, std::string_view text) noexcept {
   std::uint64_t number = 0;
-  const bool is_known = with_host_memory([&] {
+  static_cast<void>(with_host_memory([&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto at = numbers_.try_emplace({outer, std::string(text)}, 0).first;
     if (at->second == 0) {
@@ -27,8 +27,8 @@ std::uint64_t LabelContexts::number_of(std::uint64_t outer, std::string_view tex
       at->second = labels_.size();
     }
     number = at->second;
-  });
-  return is_known ? number : 0;
+  }));
+  return number;
 }
 
 const LabelScope*& LabelScope::innermost() noexcept {

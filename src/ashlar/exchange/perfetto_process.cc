@@ -41,7 +41,7 @@ void PerfettoProcess::take_start(std::uint64_t time_us) {
   for (const auto& [base, segment] : device_.at_start.segments()) reserved_ += segment.size;
   HistoryEvent older;
   older.time_us = time_us;
-  older.action = HistoryAction::kAllocate;
+  older.action = HistoryAction::kFreeRequested;  // of those that are pending
   for (const auto& [address, block] : device_.at_start.blocks()) {
     older.address = address;
     older.size = block.requested;
@@ -49,10 +49,7 @@ void PerfettoProcess::take_start(std::uint64_t time_us) {
     older.memory_pool = block.memory_pool;
     older.context = block.context;
     allocate(older);
-    if (!block.is_pending) continue;
-    older.action = HistoryAction::kFreeRequested;
-    free(older);
-    older.action = HistoryAction::kAllocate;
+    if (block.is_pending) free(older);
   }
   write_memory(time_us);
   for (const auto& [pool, held] : pools_) write_pool(time_us, pool);
@@ -87,7 +84,7 @@ void PerfettoProcess::allocate(const HistoryEvent& event) {
   write_edge("b", allocation, event.address, event.time_us);
   all_.allocated += event.size;
   pools_[pool].allocated += event.size;
-  allocations_.insert_or_assign(event.address, std::move(allocation));
+  allocations_.emplace(event.address, std::move(allocation));
 }
 
 // A block counts for the pool that it was allocated from, whatever pool has it later. A record that was rewound has a block for

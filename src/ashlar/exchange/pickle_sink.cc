@@ -1,8 +1,8 @@
 #include <ashlar/exchange/pickle_sink.h>
 
 #include <ashlar/exchange/utf8.h>
+#include <bit>
 #include <cmath>
-#include <cstring>
 
 namespace ashlar::inline v0::exchange {
 namespace {
@@ -90,7 +90,7 @@ void PickleSink::text(std::string_view text) {
 }
 
 void PickleSink::append_little_endian(std::uint64_t number, unsigned bytes) {
-  for (unsigned i = 0; i < bytes; ++i) out_.append(static_cast<char>(number >> 8 * i & 0xffu));
+  for (; bytes != 0; --bytes, number >>= 8) out_.append(static_cast<char>(number & 0xffu));
 }
 
 void PickleSink::append_integer(std::uint64_t number) {
@@ -108,8 +108,7 @@ void PickleSink::append_integer(std::uint64_t number) {
     while (bytes < 9 && number >> (8 * bytes - 1) != 0) ++bytes;
     out_.append(kLong1);
     out_.append(static_cast<char>(bytes));
-    append_little_endian(number, bytes < 8 ? bytes : 8);
-    if (bytes == 9) out_.append('\0');
+    append_little_endian(number, bytes);
   }
 }
 
@@ -134,11 +133,9 @@ void PickleSink::boolean(bool value) {
 void PickleSink::real(double number) {
   begin_piece();
   if (!std::isfinite(number)) return out_.append(kNone);
-  std::uint64_t bits = 0;
-  static_assert(sizeof bits == sizeof number);
-  std::memcpy(&bits, &number, sizeof bits);
+  const auto bits = std::bit_cast<std::uint64_t>(number);
   out_.append(kBinFloat);
-  for (unsigned shift = 64; shift > 0; shift -= 8)
+  for (unsigned shift = 64; shift != 0; shift -= 8)
     out_.append(static_cast<char>(bits >> (shift - 8) & 0xffu));
 }
 

@@ -94,13 +94,13 @@ Status Rewind::add_block(Address address, const RewoundBlock& block) {
   return Status::ok();
 }
 
-// The segment that holds the whole range; its end() if there is none.
+// The segment that holds the whole range, which has bytes; its end() if there is none.
 Rewind::Segments::iterator Rewind::segment_of(Address address, Bytes size) {
   const auto after = segments_.upper_bound(address);
   if (after == segments_.begin()) return segments_.end();
   const auto at = std::prev(after);
-  const auto end = checked_add(Bytes{address.value()}, size);
-  const bool is_inside = end && end->count() <= (at->first + at->second.size).value();
+  const Bytes offset = address - at->first;
+  const bool is_inside = offset < at->second.size && size <= at->second.size - offset;
   return is_inside ? at : segments_.end();
 }
 
