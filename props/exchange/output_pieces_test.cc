@@ -2,6 +2,7 @@
 //
 // Imitates: texts that end just before, at and behind the end of a piece; sinks that fail or throw.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -102,6 +103,8 @@ TEST(OutputPieces, ASinkThatThrewHasFailed) {
 
 TEST(OutputPieces, AFileIsClosedWithTheLastOfItsSinks) {
   const std::string path = testing::TempDir() + "output_pieces_test.txt";
+  const int lowest = ::dup(STDERR_FILENO);
+  ::close(lowest);
   std::ofstream(path) << "what was there before, and is longer";
   const auto text_there = [&path] {
     std::ifstream file(path);
@@ -115,6 +118,9 @@ TEST(OutputPieces, AFileIsClosedWithTheLastOfItsSinks) {
     EXPECT_EQ(text_there(), "one two") << "nothing waits in a buffer of the file's own";
   }
   EXPECT_EQ(text_there(), "one two");
+  const int next = ::dup(STDERR_FILENO);
+  EXPECT_EQ(next, lowest) << "the file's number is free again";
+  ::close(next);
   std::remove(path.c_str());
 }
 

@@ -2,10 +2,12 @@
 //
 // Imitates: programs with deep recursion, and with more stacks than there is room for. Does not prove: what frames are called
 // (stack_contexts_test.cc, module_symbols_test.cc).
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include <ashlar/exchange.h>
@@ -52,6 +54,27 @@ TEST(StackBounds, ADeeperStackHasTheFramesOfTheOther) {
   EXPECT_TRUE(std::equal(shallow.begin(), shallow.begin() + 2, deep.begin()));
   const auto callers = static_cast<std::ptrdiff_t>(shallow.size()) - 4;
   EXPECT_TRUE(std::equal(shallow.end() - callers, shallow.end(), deep.end() - callers));
+}
+
+TEST(StackBounds, AStackEndsWithTheThreadsFirstFrame) {
+  StackContexts stacks({.frames_max = 128});
+  const std::vector<std::uintptr_t> addresses = stacks.addresses_of(gathered_below(stacks, 2));
+  ASSERT_LT(addresses.size(), 128u) << "all of it";
+  EXPECT_EQ(std::count(addresses.begin(), addresses.end(), 0u), 0);
+}
+
+TEST(StackBounds, AFrameIsOfItsCallAndNotOfWhatIsBehindIt) {
+  StackContexts stacks;
+  const cache::ContextId context = gathered_below(stacks, 2);
+  const std::vector<std::uintptr_t> addresses = stacks.addresses_of(context);
+  const std::vector<Frame> frames = stacks.frames_of(context);
+  Dl_info program;
+  ASSERT_NE(::dladdr(reinterpret_cast<void*>(addresses[0]), &program), 0);
+  // The last byte of the call is the one before the address where it returns to.
+  std::ostringstream offset;
+  offset << "+0x" << std::hex
+         << addresses[0] - reinterpret_cast<std::uintptr_t>(program.dli_fbase) - 1;
+  EXPECT_EQ(frames[0].filename.substr(frames[0].filename.rfind('+')), offset.str());
 }
 
 TEST(StackBounds, EveryNumberThatWasGivenHasItsStackAndNoOtherHasAny) {

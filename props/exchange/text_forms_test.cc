@@ -77,6 +77,8 @@ TEST(CollapsedStacks, AStackBeginsWithItsOutermostFrame) {
   EXPECT_EQ(stacks_of({&record}, frames), "a;b;c 1000\nb;c 400\n");
   record.snapshot.blocks[2].state = BlockState::kPending;
   EXPECT_EQ(stacks_of({&record}, frames), "a;b;c 1000\n") << "what is pending is not live";
+  while (record.snapshot.blocks.size() > 0) record.snapshot.blocks.pop_back();
+  EXPECT_EQ(stacks_of({&record}, frames), "") << "what was taken out of the snapshot is not there";
 }
 
 TEST(CollapsedStacks, WhatTheFormUsesItselfBecomesASpace) {

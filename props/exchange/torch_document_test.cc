@@ -113,6 +113,7 @@ TEST(TorchTraces, EachActionHasItsName) {
                            event_of(HistoryAction::kUserDefined, 0, 0)};
   record.history.events[7].device_free = 5_B;
   record.history.events[9].context = cache::ContextId{1};
+  record.history.events[9].memory_pool = {3, 4};
   TorchSnapshotOptions options;
   options.frames = [](cache::ContextId) { return std::vector<exchange::Frame>{{"f", "", 0}}; };
   const std::string json = json_of({{DeviceId{0}, &record}}, options);
@@ -126,8 +127,10 @@ TEST(TorchTraces, EachActionHasItsName) {
     at = json.find(R"({"action":)" + std::string(name), at);
     ASSERT_NE(at, std::string::npos) << name;
   }
-  EXPECT_NE(json.find(R"("frames":[],"compile_context":"N/A","user_metadata":"step")", at),
-            std::string::npos)
+  EXPECT_NE(
+      json.find(R"("frames":[],"compile_context":"N/A","user_metadata":"step","pool_id":[3,4])",
+                at),
+      std::string::npos)
       << "an annotation's context is its text, and no call stack";
 }
 
@@ -156,6 +159,30 @@ TEST(TorchSegments, FreeNeighboursAreOneBlock) {
   record.snapshot.blocks[0].state = BlockState::kFree;
   EXPECT_NE(json_of({{DeviceId{0}, &record}}).find(R"("blocks":[{"address":4096,"size":4096,)"),
             std::string::npos);
+}
+
+TEST(TorchSegments, EachHasItsOwnBlocksAndWhatIsFreeBetweenThem) {
+  HistorySnapshot record = small_record();
+  record.history.events.clear();
+  record.block_contexts.clear();
+  record.snapshot.blocks[0].state = record.snapshot.blocks[1].state = BlockState::kFree;
+  record.snapshot.segments.push_back({Address{16384}, 512_B, StreamId{7}, 1, 4, 1, PoolId::kSmall});
+  record.snapshot.blocks.push_back(
+      {Address{16384}, 512_B, 512_B, StreamId{7}, 0, BlockState::kLive});
+  const std::string json = json_of({{DeviceId{0}, &record}});
+  const auto block = [](const std::string& place, const std::string& requested,
+                        const std::string& state) {
+    return R"({"address":)" + place + R"(,"requested_size":)" + requested + R"(,"state":")" +
+           state + R"(","frames":[]})";
+  };
+  const std::string begin = "\"blocks\":[", end = "]}]}";
+  EXPECT_EQ(part_of(json, begin, end), begin + block(R"(4096,"size":1536)", "0", "inactive") + "," +
+                                           block(R"(5632,"size":512)", "400", "active_allocated") +
+                                           "," + block(R"(6144,"size":2048)", "0", "inactive") +
+                                           "]}");
+  const std::string second = json.substr(json.find(R"("address":16384)"));
+  EXPECT_EQ(part_of(second, begin, end),
+            begin + block(R"(16384,"size":512)", "512", "active_allocated") + "]}");
 }
 
 TEST(TorchSettings, EachSortOfValueIsWritten) {

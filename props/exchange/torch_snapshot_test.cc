@@ -153,6 +153,53 @@ TEST(TorchSnapshot, NumbersThatJavaScriptCannotHoldAreRefused) {
   }
 }
 
+TEST(TorchSnapshot, OneNumberThatIsTooLargeIsEnough) {
+  const std::uint64_t most = std::uint64_t{1} << 53;
+  // Memory that was taken back before the end: of it only the event tells.
+  const auto taken = [](std::uint64_t address, std::uint64_t size) {
+    cache::HistorySnapshot record;
+    record.history.events = {event_of(HistoryAction::kSegmentFree, address, size),
+                             event_of(HistoryAction::kSegmentFree, 4096, 64)};
+    return code_of(record);
+  };
+  EXPECT_EQ(taken(most - 2, 1), Code::kOk);
+  for (const std::uint64_t address : {most - 1, most, most + 1, 2 * most, ~std::uint64_t{8}})
+    EXPECT_EQ(taken(address, 1), Code::kInvalidArgument) << address;
+  EXPECT_EQ(taken(8192, most - 8193), Code::kOk);
+  EXPECT_EQ(taken(8192, most - 8192), Code::kInvalidArgument);
+  // One that is as good as it can be follows the one that is not.
+  cache::HistorySnapshot record = small_record();
+  record.history.events.clear();
+  record.block_contexts.clear();
+  record.snapshot.blocks[0].requested = Bytes{most};
+  EXPECT_EQ(code_of(record), Code::kInvalidArgument);
+  record = {};
+  record.snapshot.blocks = small_record().snapshot.blocks;
+  record.snapshot.blocks.resize(1);
+  record.snapshot.blocks.push_back(record.snapshot.blocks[0]);
+  record.snapshot.blocks[0].address = Address{most};
+  record.snapshot.segments = {{Address{most}, 1024_B, StreamId{7}, 0, 0, 1, PoolId::kSmall},
+                              {Address{4096}, 1024_B, StreamId{7}, 0, 1, 1, PoolId::kSmall}};
+  EXPECT_EQ(code_of(record), Code::kInvalidArgument);
+  record.snapshot.segments[0].base = record.snapshot.blocks[0].address = Address{8192};
+  EXPECT_EQ(code_of(record), Code::kOk);
+}
+
+TEST(TorchSnapshot, SizesThatNobodyWasGivenMayBeOfAnyNumber) {
+  for (const auto action :
+       {HistoryAction::kOutOfMemory, HistoryAction::kSnapshot, HistoryAction::kUserDefined}) {
+    cache::HistorySnapshot record;
+    record.history.events = {event_of(action, 0, ~std::uint64_t{0})};
+    EXPECT_EQ(code_of(record), Code::kOk) << static_cast<int>(action);
+  }
+  for (const std::uint64_t beyond : {0u, 1u}) {
+    cache::HistorySnapshot record = small_record();
+    record.history.events = {event_of(HistoryAction::kFreeCompleted, 6144, 512)};
+    record.history.events[0].size = Bytes{(std::uint64_t{1} << 53) - 6145 + beyond};
+    EXPECT_EQ(code_of(record), beyond == 0 ? Code::kOk : Code::kInvalidArgument);
+  }
+}
+
 TEST(TorchSnapshot, DevicesThatCannotBeListedAreRefused) {
   const cache::HistorySnapshot record = small_record();
   std::string text;
