@@ -95,18 +95,16 @@ TEST(HostRefusals, ATraceSaysThatAnAllocationIsMissing) {
 TEST(HostRefusals, ATraceNeedsNoMemoryForFreesAndMarks) {
   std::string text;
   exchange::TraceWriter writer(exchange::string_sink(&text), "run");
-  for (std::uint64_t i = 1; i <= 1000; ++i) writer.on_allocate(Address{i}, 8_B);
-  ASSERT_TRUE(writer.finish().is_ok());
-  text.reserve(std::size_t{1} << 20);
+  writer.on_allocate(Address{512}, 8_B);
   {
     const Refusal refusal(1, true);
-    for (std::uint64_t i = 1; i <= 1000; ++i) writer.on_free(Address{i});
-    writer.mark(kLong);
-    EXPECT_TRUE(writer.finish().is_ok());
+    writer.on_free(Address{512});
+    for (int i = 0; i < 500; ++i) writer.mark(kLong);
   }
   EXPECT_EQ(host.allocations, 0u);
-  EXPECT_EQ(writer.counts().frees, 1000u);
-  EXPECT_EQ(writer.counts().marks, 1u);
+  EXPECT_EQ(writer.counts().frees, 1u);
+  EXPECT_EQ(writer.counts().marks, 500u);
+  EXPECT_TRUE(writer.finish().is_ok());
 }
 
 TEST(HostRefusals, AfterAnErrorNothingIsThere) {
