@@ -51,9 +51,9 @@ TEST_F(ModuleFiles, AFileOfAnotherKindHasNoNames) {
     other.header.e_ident[at] ^= 3;
     EXPECT_EQ(name_with(other.bytes()), "??") << at;
   }
-  for (const int change : {-1, 1}) {
+  for (const std::size_t size : {sizeof(ElfW(Shdr)) - 1, sizeof(ElfW(Shdr)) + 1}) {
     ElfFile other = file;
-    other.header.e_shentsize = static_cast<std::uint16_t>(sizeof(ElfW(Shdr)) + change);
+    other.header.e_shentsize = static_cast<std::uint16_t>(size);
     EXPECT_EQ(name_with(other.bytes()), "??");
   }
 }
@@ -116,7 +116,7 @@ TEST_F(ModuleFiles, AFileThatWasReadIsClosed) {
 // No memory is asked for that no file can have filled.
 TEST_F(ModuleFiles, SectionsThatNoFileCanHaveAreNotRead) {
   const ElfFile good = file;
-  for (const std::size_t section : {1, 2}) {
+  for (const std::size_t section : {1u, 2u}) {
     for (const unsigned bit : {33u, 48u, 62u, 63u}) {
       file = good;
       file.sections[section].sh_size += std::uint64_t{1} << bit;
