@@ -224,6 +224,24 @@ TEST(CudaBackendFaults, SaysWhatABuildOrAMachineLacks) {
   EXPECT_EQ(world.faults(), "");
 }
 
+TEST(CudaBackendFaults, ACublasThatGivesNoHandleIsDoneWithout) {
+  const props::SimulatedBytes bytes;
+  World world(bytes);
+  cuda_backend::GpuOptions options = World::options();
+  constexpr cuda_backend::BlasResult kNotInitialized = 1;
+  options.blas->create = [](cuda_backend::BlasHandle*) { return kNotInitialized; };
+  const int before = face::blas_products();
+  {
+    Application application(options);
+    EXPECT_TRUE(application.run().is_ok());
+    application.release();
+  }
+  EXPECT_EQ(face::blas_products(), before) << "by our own kernels";
+  options.blas->create = [](cuda_backend::BlasHandle*) { return cuda_backend::kBlasAllocFailed; };
+  EXPECT_TRUE(CudaGpu::open(options).value()->blas().is_there()) << "it only lacks memory now";
+  EXPECT_EQ(world.faults(), "");
+}
+
 TEST(CudaBackendFaults, ARealDriverThatIsMissingIsNamed) {
   cuda_backend::GpuOptions options = World::options();
   options.driver = "libno-such-driver.so.1";

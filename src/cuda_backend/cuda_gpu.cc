@@ -29,7 +29,7 @@ Status CudaGpu::set_up(const GpuOptions& options) noexcept {
   if (const Status found = load_work_functions(options.driver, &work_); !found.is_ok())
     return found;
   if (const Status loaded = load_kernels(options.image); !loaded.is_ok()) return loaded;
-  blas_ = options.blas ? *options.blas : load_blas();
+  choose_blas(options);
   cache::Config config;
   config.backing = cache::Backing::kSegments;
   device::Device* const devices[] = {device_.get()};
@@ -40,6 +40,27 @@ Status CudaGpu::set_up(const GpuOptions& options) noexcept {
   if (!owner.is_ok()) return owner.status();
   owner_ = owner.value();
   return Status::ok();
+}
+
+void CudaGpu::choose_blas(const GpuOptions& options) noexcept {
+  if (options.blas) return static_cast<void>(take_blas(*options.blas));
+  for (const char* const library : kBlasLibraries) {
+    if (take_blas(load_blas(library))) return;
+  }
+}
+
+bool CudaGpu::take_blas(const BlasFunctions& found) noexcept {
+  if (!found.is_there()) return false;
+  BlasHandle handle = nullptr;
+  BlasResult result = 0;
+  const Status called = context_.call([&] {
+    result = found.create(&handle);
+    if (result == 0) static_cast<void>(found.destroy(handle));
+    return CallResult{cuda::kSuccess};
+  });
+  if (!called.is_ok() || (result != 0 && result != kBlasAllocFailed)) return false;
+  blas_ = found;
+  return true;
 }
 
 Status CudaGpu::load_kernels(std::span<const std::byte> image) noexcept {

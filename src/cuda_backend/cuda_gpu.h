@@ -31,7 +31,7 @@ namespace ashlar::cuda_backend {
 struct GpuOptions {
   int ordinal = 0;                            ///< the driver's number of the GPU
   const char* driver = cuda::kDriverLibrary;  ///< null: the program itself
-  /// nullopt: cuBLAS as it is found; without functions: products by our own kernels
+  /// nullopt: cuBLAS as it is found; without functions, or if it gives no handle: products by our own kernels
   std::optional<BlasFunctions> blas;
   std::span<const std::byte> image = kernel_image();
 };
@@ -79,6 +79,10 @@ class CudaGpu {
   CudaGpu() : memory_(sched::new_memory_id()) {}
   Status set_up(const GpuOptions& options) noexcept;
   Status load_kernels(std::span<const std::byte> image) noexcept;
+  /// The first cuBLAS that works here: one that is newer than the driver may be found, and give no handle.
+  void choose_blas(const GpuOptions& options) noexcept;
+  /// True, and the GPU has it, if it gives a handle, or would with more memory.
+  bool take_blas(const BlasFunctions& found) noexcept;
 
   const sched::MemoryId memory_;
   WorkFunctions work_;

@@ -40,13 +40,4 @@ BlasFunctions load_blas(const char* library) noexcept {
   return found;
 }
 
-BlasFunctions load_blas() noexcept {
-  BlasFunctions found;
-  for (const char* const library : kBlasLibraries) {
-    found = load_blas(library);
-    if (found.is_there()) break;
-  }
-  return found;
-}
-
 }  // namespace ashlar::cuda_backend

@@ -63,12 +63,10 @@ struct BlasFunctions {
   bool is_there() const noexcept { return sgemm_batched != nullptr; }
 };
 
-/// Where cuBLAS is on Linux: the first of these that is found.
+/// Where cuBLAS is on Linux, the newest first.
 inline constexpr const char* kBlasLibraries[] = {"libcublas.so.13", "libcublas.so.12",
                                                  "libcublas.so"};
 /// The functions of that library (null: the program itself), all or none.
 BlasFunctions load_blas(const char* library) noexcept;
-/// Those of the first of kBlasLibraries that is found.
-BlasFunctions load_blas() noexcept;
 
 }  // namespace ashlar::cuda_backend
