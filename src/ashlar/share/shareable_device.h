@@ -20,8 +20,9 @@ namespace ashlar::inline v0::share {
 class ShareableDevice final : public device::ForwardingDevice {
  public:
   /// Pages are made with handles of the kind `wanted`: kFabric, which the host's administrator has to permit, or kDescriptor. Where the
-  /// device refuses kFabric, pages made from then on have kDescriptor, and where it refuses that, none. Each page keeps what
-  /// it was made with, and an exported header says it of each part. `inner` must outlive this.
+  /// device refuses kFabric, or does not export and import the first page of that kind (a host may permit it by halves), pages made
+  /// from then on have kDescriptor, and where it refuses that, none. Each page keeps what it was made with, and an exported header
+  /// says it of each part. `inner` must outlive this.
   explicit ShareableDevice(device::Device& inner,
                            device::ShareKind wanted = device::ShareKind::kDescriptor)
       : ForwardingDevice(inner), kind_(wanted) {}
@@ -31,7 +32,7 @@ class ShareableDevice final : public device::ForwardingDevice {
     device::Sharing* const shares = sharing();
     for (device::ShareKind kind = page_kind();
          shares != nullptr && kind != device::ShareKind::kNone; kind = page_kind()) {
-      Result<PageHandle> made = shares->page_create(size, kind);
+      Result<PageHandle> made = create(*shares, size, kind);
       if (made.code() != Code::kUnsupported) return made;
       // Another thread may have learnt it first.
       kind_.compare_exchange_strong(kind, next_after(kind), std::memory_order_relaxed);
@@ -42,12 +43,37 @@ class ShareableDevice final : public device::ForwardingDevice {
   device::ShareKind page_kind() const noexcept { return kind_.load(std::memory_order_relaxed); }
 
  private:
+  /// kUnsupported where that kind of handle does not work here.
+  Result<PageHandle> create(device::Sharing& shares, Bytes size, device::ShareKind kind) noexcept {
+    Result<PageHandle> made = shares.page_create(size, kind);
+    const bool is_known =
+        kind != device::ShareKind::kFabric || has_fabric_.load(std::memory_order_relaxed);
+    if (is_known || !made.is_ok()) return made;
+    const Status tried = try_handle(shares, size, made.value());
+    if (tried.is_ok()) has_fabric_.store(true, std::memory_order_relaxed);
+    if (tried.is_ok()) return made;
+    static_cast<void>(page_release(made.value()));
+    return is_shortage(tried) ? tried : Status{Code::kUnsupported, "fabric handles do not work"};
+  }
+  /// Exports the page and imports it.
+  Status try_handle(device::Sharing& shares, Bytes size, PageHandle page) noexcept {
+    const Result<device::ShareHandle> handle = shares.page_export(page);
+    if (!handle.is_ok()) return handle.status();
+    const Result<PageHandle> imported = shares.page_import(handle.value(), size);
+    return imported.is_ok() ? page_release(imported.value()) : imported.status();
+  }
+  /// Says nothing of the kind of handle.
+  static bool is_shortage(const Status& status) noexcept {
+    return status.code() == Code::kOutOfMemory || status.code() == Code::kHostOutOfMemory ||
+           status.code() == Code::kDeviceLost;
+  }
   static device::ShareKind next_after(device::ShareKind kind) noexcept {
     return kind == device::ShareKind::kFabric ? device::ShareKind::kDescriptor
                                               : device::ShareKind::kNone;
   }
 
   std::atomic<device::ShareKind> kind_;
+  std::atomic<bool> has_fabric_{false};  ///< a page was exported and imported by such a handle
 };
 
 }  // namespace ashlar::inline v0::share
