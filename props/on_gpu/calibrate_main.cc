@@ -5,7 +5,7 @@
 //   ashlar_gpu_calibrate --without-gpu [--out FILE]   asks nothing: every rule was never run
 //
 // Each case runs in a process of its own (--case PATH), because some leave the driver in an error that stays. One that is not done in
-// a minute is ended, and counts as never run. Exit 0 when all were asked, whatever the answers; with --simulated 1 when one
+// a minute is ended, and counts as never run unless it had its verdict before. Exit 0 when all were asked, whatever the answers; with --simulated 1 when one
 // differs, or does not end. 77, and nothing is written, where there is no driver or no GPU. 2: usage, or a file that
 // cannot be written.
 #include <poll.h>
@@ -35,6 +35,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kCaseTimeMax{60};
 constexpr const char* kTooLong = "it was not done in a minute";
+constexpr const char* kNoEnd = "its process did not end in a minute";
 constexpr const char* kCrashed = "its process ended without an answer";
 
 struct Options {
@@ -95,7 +96,7 @@ void ask(const std::string& program, bool is_simulated, RuleEntry* entry) {
   close(ends[0]);
   if (failed == 0) waitpid(process, nullptr, 0);
   const std::size_t end_of_verdict = text.find('\n');
-  if (!is_in_time || end_of_verdict == std::string::npos) {
+  if (end_of_verdict == std::string::npos) {
     entry->why = is_in_time ? kCrashed : kTooLong;
     return;
   }
@@ -106,13 +107,15 @@ void ask(const std::string& program, bool is_simulated, RuleEntry* entry) {
   }
   entry->why = text.substr(end_of_verdict + 1);
   if (!entry->why.empty()) entry->why.pop_back();  // the line's end
+  if (!is_in_time && entry->why.empty()) entry->why = kNoEnd;
 }
 
 int run_case(const Options& options) {
   RuleEntry entry;
-  run_rule_here(options.path, options.is_simulated, &entry);
+  const auto machine = run_rule_here(options.path, options.is_simulated, &entry);
   std::cout << verdict_name(entry.verdict) << '\n';
   if (!entry.why.empty()) std::cout << entry.why << '\n';
+  std::cout.flush();  // before the machine's end, which a driver may not come back from
   return 0;
 }
 
@@ -143,7 +146,8 @@ int ask_all(const std::string& program, const Options& options, Calibration* cal
     entry.why = options.has_no_gpu ? kNoDriver : reason_not_to_ask(entry.rule);
     if (entry.why.empty()) ask(program, options.is_simulated, &entry);
     ++verdicts[static_cast<unsigned>(entry.verdict)];
-    if (entry.verdict == DriverVerdict::kDiffers || entry.why == kTooLong || entry.why == kCrashed)
+    if (entry.verdict == DriverVerdict::kDiffers || entry.why == kTooLong || entry.why == kNoEnd ||
+        entry.why == kCrashed)
       is_as_expected = false;
     if (entry.verdict != DriverVerdict::kAgrees && !options.has_no_gpu)
       std::cout << entry.rule << ": " << verdict_name(entry.verdict) << ": " << entry.why << '\n';

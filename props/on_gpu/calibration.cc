@@ -77,24 +77,25 @@ std::string reason_not_to_ask(const std::string& rule) {
   return known == std::end(kNotAsked) ? "" : known->why;
 }
 
-void run_rule_here(const std::string& path, bool is_simulated, RuleEntry* entry) {
+std::unique_ptr<spec::RuleMachine> run_rule_here(const std::string& path, bool is_simulated,
+                                                 RuleEntry* entry) {
   spec::OpFile file;
   spec::TextError error;
   if (!spec::parse_ops(contents(path), &file, &error)) {
     entry->why = "line " + std::to_string(error.line) + ": " + error.reason;
-    return;
+    return nullptr;
   }
-  std::string why;
-  const spec::RuleReport report = spec::run_rule(file, [&](const spec::SimGpuOptions& asked) {
-    return make_driver_machine(asked, is_simulated, &why);
-  });
+  auto machine = make_driver_machine(spec::asked_options(file), is_simulated, &entry->why);
+  if (machine == nullptr) return nullptr;
+  const spec::RuleReport report = spec::run_rule(file, *machine);
   switch (report.verdict) {
-    case spec::RuleVerdict::kAgrees: entry->verdict = DriverVerdict::kAgrees; return;
+    case spec::RuleVerdict::kAgrees: entry->verdict = DriverVerdict::kAgrees; return machine;
     case spec::RuleVerdict::kDiffers: entry->verdict = DriverVerdict::kDiffers; break;
     default: entry->verdict = DriverVerdict::kNeverRun;
   }
   const std::string line = report.line == 0 ? "" : "line " + std::to_string(report.line) + ": ";
-  entry->why = why.empty() ? line + report.why : why;
+  entry->why = line + report.why;
+  return machine;
 }
 
 std::string to_json(const Calibration& calibration) {

@@ -3,8 +3,11 @@
 // Thread safety: pure functions of files.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "spec/gpu/rule_machine.h"
 
 namespace ashlar::props {
 
@@ -28,8 +31,9 @@ struct Calibration {
 std::vector<RuleEntry> list_rules(const std::string& folder);
 /// Why a driver is not asked that rule; empty: it is.
 std::string reason_not_to_ask(const std::string& rule);
-/// Runs the case in this process; `entry` gets the verdict.
-void run_rule_here(const std::string& path, bool is_simulated, RuleEntry* entry);
+/// Runs the case in this process; `entry` gets the verdict. Its machine, whose end may take for ever; null if there was none.
+std::unique_ptr<spec::RuleMachine> run_rule_here(const std::string& path, bool is_simulated,
+                                                 RuleEntry* entry);
 
 std::string to_json(const Calibration& calibration);
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <limits>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -60,12 +62,16 @@ class UnsteeredMachine : public spec::RuleMachine {
 class DriverMachine final : public UnsteeredMachine {
  public:
   DriverMachine() = default;
-  /// Lets everything go on that waits for the host.
+  /// Lets everything go on that waits for the host. Says so where some of it does not: to end the driver's objects may then take
+  /// for ever.
   ~DriverMachine() override {
     for (std::atomic<bool>& flag : flags_) flag = true;
+    // Waits compare (int64_t)(word - value) with 0: a word of all ones is less than any value of a case.
+    constexpr std::uint64_t kReleasesAll = std::numeric_limits<std::int64_t>::max();
     for (std::uint32_t word = 0; gpus_.count() != 0 && word < RuleGpus::kWords; ++word)
-      gpus_.write_word(word, ~std::uint64_t{0});
-    static_cast<void>(entries_.settle());
+      gpus_.write_word(word, kReleasesAll);
+    if (const Status settled = entries_.settle(); !settled.is_ok())
+      std::fprintf(stderr, "at the end of a case: %s\n", settled.why());
   }
   DriverMachine(const DriverMachine&) = delete;
   DriverMachine& operator=(const DriverMachine&) = delete;

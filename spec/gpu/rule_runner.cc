@@ -10,7 +10,13 @@
 namespace ashlar::spec {
 namespace {
 
-/// The machine that the case's header ops ask for.
+bool is_header(std::uint8_t s) {
+  return s == slot::kDevice || s == slot::kSeed || s == slot::kQueueDepth ||
+         s == slot::kHardwareQueues;
+}
+
+}  // namespace
+
 SimGpuOptions asked_options(const OpFile& file) {
   SimGpuOptions options;
   std::vector<Bytes> capacities;
@@ -33,19 +39,16 @@ SimGpuOptions asked_options(const OpFile& file) {
   return options;
 }
 
-bool is_header(std::uint8_t s) {
-  return s == slot::kDevice || s == slot::kSeed || s == slot::kQueueDepth ||
-         s == slot::kHardwareQueues;
-}
-
-}  // namespace
-
-// An op's answer is kept until an `expect` after it judges it. If the next op comes first, the answer
-// must be ok.
 RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make) {
   const std::unique_ptr<RuleMachine> machine = make(asked_options(file));
   if (machine == nullptr) return RuleReport{RuleVerdict::kNotRun, 0, "no such machine"};
-  RuleOps run(*machine);
+  return run_rule(file, *machine);
+}
+
+// An op's answer is kept until an `expect` after it judges it. If the next op comes first, the answer
+// must be ok.
+RuleReport run_rule(const OpFile& file, RuleMachine& machine) {
+  RuleOps run(machine);
   std::optional<Status> answer;  // of the last op that was not skipped
   bool judged = true;
   std::string faults;
@@ -73,7 +76,7 @@ RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make) {
       continue;
     }
     if (op.slot == slot::kExpectFault) {
-      if (!answer || !machine->reports_faults()) continue;
+      if (!answer || !machine.reports_faults()) continue;
       const std::size_t at = (" " + faults).find(" " + op.text + " ");
       if (at == std::string::npos) return differs(i, "no such fault; there was: " + faults);
       faults.erase(at, op.text.size() + 1);
@@ -83,12 +86,12 @@ RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make) {
     if (!before.empty()) return differs(last, print_op(file.ops[last]) + ": " + before);
     answer = run(op);
     if (answer && answer->code() == Code::kUnsupported &&
-        machine->device(0).traits().has_virtual_memory) {
+        machine.device(0).traits().has_virtual_memory) {
       return RuleReport{RuleVerdict::kNotRun, line_of(i), "this machine cannot " + print_op(op)};
     }
     judged = false;
     last = i;
-    if (machine->reports_faults()) faults = machine->take_faults();
+    if (machine.reports_faults()) faults = machine.take_faults();
   }
   const std::string after = left_over();
   return after.empty() ? RuleReport{} : differs(last, print_op(file.ops[last]) + ": " + after);

@@ -33,7 +33,11 @@ struct RuleReport {
 /// Makes the machine that a case asks for; nullptr when it cannot be had (too few devices, ...).
 using RuleMachineMaker = std::function<std::unique_ptr<RuleMachine>(const SimGpuOptions& asked)>;
 
-/// Runs the case. Never throws. REQUIRES: file.subject is kGpu.
+/// The machine that the case's header ops ask for.
+SimGpuOptions asked_options(const OpFile& file);
+/// Runs the case on a machine that has what it asks for. Never throws. REQUIRES: file.subject is kGpu.
+RuleReport run_rule(const OpFile& file, RuleMachine& machine);
+/// The same on a machine of its own, which ends with it.
 RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make);
 
 }  // namespace ashlar::spec
