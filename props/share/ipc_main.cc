@@ -3,8 +3,10 @@
 //   ashlar_ipc_suite [LIBRARY]    LIBRARY: the driver's library (default libcuda.so.1)
 //
 // One process allocates, fills and exports; another, a program started anew, opens, checks, writes, and still has the memory when the
-// exporter has freed it. Exit 0 when everything holds, 1 when something does not, 77 where there is no driver or no GPU.
+// exporter has freed it. A way that the GPU, its driver or the host does not have is skipped with a line. Exit 0 when everything
+// holds, 1 when something does not, 77 where there is no driver, no GPU, or no way at all.
 // Imitates: a process that serves tensors to workers. Does not prove: anything of several GPUs or of several hosts.
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,10 +89,15 @@ class Copier {
   const EventHandle event_;
 };
 
-void tell(int socket) { require(write(socket, "x", 1) == 1, "the other process is gone"); }
-void await(int socket) {
+/// What one process tells the other at each step of a way.
+enum Word : char { kDone = 'x', kSkipped = 's' };
+void tell(int socket, Word word = kDone) {
+  require(write(socket, &word, 1) == 1, "the other process is gone");
+}
+Word await(int socket) {
   char byte = 0;
   require(read(socket, &byte, 1) == 1, "the other process is gone");
+  return static_cast<Word>(byte);
 }
 
 /// The ways in which memory leaves, each with an allocator of its own.
@@ -114,75 +121,127 @@ void send_header_only(int socket, const share::ExportedMemory& memory) {
   require(write(socket, &size, sizeof size) == sizeof size, "the header's size");
   require(write(socket, memory.header().data(), size) == static_cast<ssize_t>(size), "the header");
 }
-share::OpenedMemory receive(int socket, const Way& way, share::MemoryOpener& opener) {
+Result<share::OpenedMemory> receive(int socket, const Way& way, share::MemoryOpener& opener) {
   if (way.is_sent) {
     const share::ReceivedMemory received = value_of(share::receive_memory(socket), "receive");
-    return value_of(opener.open(received.header, received.descriptors.all()), "open");
+    return opener.open(received.header, received.descriptors.all());
   }
   std::uint32_t size = 0;
   require(read(socket, &size, sizeof size) == sizeof size, "the header's size");
   std::vector<std::byte> header(size);
   require(recv(socket, header.data(), size, MSG_WAITALL) == static_cast<ssize_t>(size),
           "the header");
-  return value_of(opener.open(header), "open");
+  return opener.open(header);
+}
+
+void work_on(int socket, const Way& way, share::MemoryOpener& opener, Copier& copier) {
+  const std::string name = way.name;
+  if (await(socket) == kSkipped) return;
+  Result<share::OpenedMemory> opened = receive(socket, way, opener);
+  // To fetch descriptors needs what ptrace needs.
+  if (!way.is_sent && opened.code() == Code::kUnsupported) return tell(socket, kSkipped);
+  share::OpenedMemory memory = value_of(std::move(opened), name + ": open");
+  copier.check(memory.address(), 1, name + ": what the exporter wrote");
+  copier.fill(memory.address(), 2);
+  tell(socket);
+  require(await(socket) == kDone,
+          "the exporter's word");  // it has freed it, unless it is a whole segment
+  copier.check(memory.address(), 2, name + ": what the worker wrote, later");
+  memory = share::OpenedMemory();
+  tell(socket);
 }
 
 void work(device::Device& gpu, int socket) {
   device::Device* const devices[] = {&gpu};
   share::MemoryOpener opener(devices);
   Copier copier(gpu);
-  for (const Way& way : kWays) {
-    const std::string name = way.name;
-    share::OpenedMemory memory = receive(socket, way, opener);
-    copier.check(memory.address(), 1, name + ": what the exporter wrote");
-    copier.fill(memory.address(), 2);
-    tell(socket);
-    await(socket);  // the exporter has freed it, unless it is a whole segment
-    copier.check(memory.address(), 2, name + ": what the worker wrote, later");
-    memory = share::OpenedMemory();
-    tell(socket);
-  }
+  for (const Way& way : kWays) work_on(socket, way, opener, copier);
 }
 
-void serve_way(device::Device& gpu, int socket, const Way& way, Copier& copier) {
-  share::ShareableDevice shareable(gpu, way.kind);
-  share::SingleHandleDevice single(shareable);
-  device::Device* const devices[] = {way.has_one_handle ? static_cast<device::Device*>(&single)
-                                                        : &shareable};
-  std::string error;
-  const Config config = value_of(parse_config(way.settings, &error), "the settings");
-  const auto allocator = value_of(CachingAllocator::create(devices, config), "an allocator");
-  share::MemoryExporter exporter(*allocator);
-  const Stream stream = value_of(gpu.identify(kStream), "the stream");
-  const Address p = value_of(allocator->allocate(kSize, stream), "an allocation");
-  copier.fill(p, 1);
-  auto memory =
-      std::make_unique<share::ExportedMemory>(value_of(exporter.export_memory(p), "an export"));
-  require(memory->is_whole_segment() == (way.kind == device::ShareKind::kNone), "another kind");
-  const device::ShareKind used =
-      value_of(share::read_header(memory->header()), "the header").parts.front().handle.kind;
-  if (way.is_sent) require(share::send_memory(socket, *memory), "send");
-  else send_header_only(socket, *memory);
-  await(socket);
-  copier.check(p, 2, std::string(way.name) + ": what the worker wrote");
-  if (!memory->is_whole_segment()) {
-    memory.reset();
-    require(allocator->free(p), "a free");
-    require(allocator->trim(gpu.traits().id), "a trim");
-    tell(socket);
-    await(socket);
-  } else {
-    tell(socket);
-    await(socket);
-    memory.reset();
-    require(allocator->free(p), "a free");
+/// One way's allocator, with an allocation that is exported.
+class Export {
+ public:
+  Export(device::Device& gpu, const Way& way)
+      : gpu_(gpu), way_(way), shareable_(gpu, way.kind), single_(shareable_) {}
+
+  /// Allocates, fills and exports. kUnsupported where the GPU or its driver has no such way.
+  Status begin(Copier& copier) {
+    device::Device* const devices[] = {way_.has_one_handle ? static_cast<device::Device*>(&single_)
+                                                           : &shareable_};
+    std::string error;
+    const Config config = value_of(parse_config(way_.settings, &error), "the settings");
+    auto made = CachingAllocator::create(devices, config);
+    if (!made.is_ok()) return made.status();
+    allocator_ = std::move(made).value();
+    const Stream stream = value_of(gpu_.identify(kStream), "the stream");
+    const Result<Address> got = allocator_->allocate(kSize, stream);
+    if (!got.is_ok()) return got.status();
+    at_ = got.value();
+    copier.fill(at_, 1);
+    auto exported = share::MemoryExporter(*allocator_).export_memory(at_);
+    if (!exported.is_ok()) return exported.status();
+    memory_ = std::move(exported).value();
+    if (memory_.is_whole_segment() == (way_.kind == device::ShareKind::kNone)) return Status::ok();
+    require(!gpu_.traits().has_virtual_memory, "another kind");
+    return {Code::kUnsupported, "the GPU has no virtual memory"};
   }
+  /// The other process has taken it, writes to it, and then sees that it lasts.
+  void share(int socket, Copier& copier) {
+    copier.check(at_, 2, std::string(way_.name) + ": what the worker wrote");
+    const bool is_gone_first = !memory_.is_whole_segment();
+    if (is_gone_first) end();
+    tell(socket);
+    require(await(socket) == kDone, "the worker's word");
+    if (!is_gone_first) end();
+  }
+  void end() {
+    memory_ = share::ExportedMemory();
+    require(allocator_->free(at_), "a free");
+    require(allocator_->trim(gpu_.traits().id), "a trim");
+  }
+  const share::ExportedMemory& memory() const { return memory_; }
+  device::ShareKind kind() const {
+    return value_of(share::read_header(memory_.header()), "the header").parts.front().handle.kind;
+  }
+
+ private:
+  device::Device& gpu_;
+  const Way& way_;
+  share::ShareableDevice shareable_;
+  share::SingleHandleDevice single_;
+  std::unique_ptr<CachingAllocator> allocator_;
+  Address at_;
+  share::ExportedMemory memory_;
+};
+
+/// Whether the bytes were shared; else a line says why this machine has no such way.
+bool serve_way(device::Device& gpu, int socket, const Way& way, Copier& copier) {
+  Export one(gpu, way);
+  const Status begun = one.begin(copier);
+  if (begun.code() == Code::kUnsupported) {
+    tell(socket, kSkipped);
+    std::printf("%s: skipped: %s\n", way.name, begun.why());
+    return false;
+  }
+  require(begun, std::string(way.name) + ": an export");
+  const device::ShareKind used = one.kind();
+  tell(socket);
+  if (way.is_sent) require(share::send_memory(socket, one.memory()), "send");
+  else send_header_only(socket, one.memory());
+  if (await(socket) == kSkipped) {
+    one.end();
+    std::printf("%s: not permitted here (ptrace_scope, or a container's seccomp profile)\n",
+                way.name);
+    return false;
+  }
+  one.share(socket, copier);
   if (used == way.kind || way.kind == device::ShareKind::kNone) {
     std::printf("%s: the bytes are shared\n", way.name);
   } else {
     std::printf("%s: not permitted here; the bytes are shared by a %s\n", way.name,
                 device::share_kind_name(used));
   }
+  return true;
 }
 
 int serve(device::Device& gpu, const char* program, const char* library) {
@@ -197,14 +256,20 @@ int serve(device::Device& gpu, const char* program, const char* library) {
     _exit(1);
   }
   close(ends[1]);
+  // Under Yama's ptrace_scope=1 a child may fetch nothing from its parent, unless that names it. Kernels without Yama refuse the call.
+  static_cast<void>(prctl(PR_SET_PTRACER, worker, 0, 0, 0));
+  int shared = 0;
   {
     Copier copier(gpu);
-    for (const Way& way : kWays) serve_way(gpu, ends[0], way, copier);
+    for (const Way& way : kWays) shared += serve_way(gpu, ends[0], way, copier);
   }
   close(ends[0]);
   int status = 0;
   require(waitpid(worker, &status, 0) == worker, "the worker's end");
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  require(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the worker failed");
+  if (shared != 0) return 0;
+  std::printf("SKIPPED: this machine has no way for memory between processes\n");
+  return 77;
 }
 
 int run(int count, char** words) {

@@ -43,7 +43,8 @@ class ASHLAR_API ExportedMemory {
   ~ExportedMemory();
 
   /// What the other process takes. Where descriptors() are not sent beside it, the other process fetches them from this one,
-  /// which must still have them open, and must permit it (pidfd_getfd: the same user, and ptrace is not restricted).
+  /// which must still have them open, and must permit it (pidfd_getfd: the same user, and ptrace is not restricted; under Yama's
+  /// ptrace_scope=1 the exporter names a process that is not its ancestor with prctl(PR_SET_PTRACER)).
   std::span<const std::byte> header() const noexcept { return header_; }
   /// The file descriptors, in the order of the header's parts.
   std::span<const int> descriptors() const noexcept { return descriptors_.all(); }

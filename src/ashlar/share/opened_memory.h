@@ -71,7 +71,8 @@ class ASHLAR_API MemoryOpener {
   /// caller's; empty: they are fetched from the exporter's process (ExportedMemory::header() says when that works).
   /// Errors, and nothing is open: kMalformed for bytes that are no header; kInvalidArgument if there are more or fewer
   /// descriptors than the header says, or parts that are no pages of the device; kNotFound if no device here is the exporter's GPU;
-  /// kUnsupported if the descriptors cannot be fetched, or the device opens nothing; kOutOfAddresses; kHostOutOfMemory;
+  /// kUnsupported if the descriptors cannot be fetched (Yama's ptrace_scope forbids to attach to the exporter, or a container's
+  /// seccomp profile refuses pidfd_getfd), or the device opens nothing; kOutOfAddresses; kHostOutOfMemory;
   /// another error of the driver.
   /// Cost: four device calls for each page that is not open here, one for a new mirror, and none for the others; one for a whole
   /// segment, since the driver counts its openings. Descriptors that were not sent are fetched each time.
