@@ -12,6 +12,14 @@ if(ASHLAR_NVCC)
     set(nvcc_release "${CMAKE_MATCH_1}")
   endif()
 endif()
+# From CUDA 13 on fat binaries are compressed in a way that drivers before 12.4 cannot read.
+set(ASHLAR_NVCC_PLAIN "" CACHE INTERNAL "")
+if(ASHLAR_NVCC)
+  execute_process(COMMAND "${ASHLAR_NVCC}" --help OUTPUT_VARIABLE nvcc_text ERROR_QUIET)
+  if(nvcc_text MATCHES "--no-compress")
+    set(ASHLAR_NVCC_PLAIN --no-compress CACHE INTERNAL "")
+  endif()
+endif()
 set(ASHLAR_HAS_NVCC OFF CACHE INTERNAL "")
 if(nvcc_release GREATER_EQUAL 12)  # the first that takes C++20
   set(ASHLAR_HAS_NVCC ON CACHE INTERNAL "")
@@ -44,7 +52,7 @@ function(ashlar_add_kernels target)
   add_custom_command(OUTPUT "${image}"
     COMMAND "${ASHLAR_NVCC}" -std=c++20 --expt-relaxed-constexpr --extended-lambda -Werror all-warnings -Wno-deprecated-gpu-targets
       -Xcompiler -Wall,-Wextra -DASHLAR_STATIC_DEFINE -DASHLAR_ASSERTIONS=0 -DASHLAR_VALIDATION=0
-      "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/src" "-I${ASHLAR_GENERATED_ROOT}" ${architectures} --fatbin -MD
+      "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/src" "-I${ASHLAR_GENERATED_ROOT}" ${architectures} --fatbin ${ASHLAR_NVCC_PLAIN} -MD
       -MF "${image}.d" -MT "${image}" "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SOURCE}" -o "${image}"
     DEPENDS "${arg_SOURCE}" DEPFILE "${image}.d"
     COMMENT "Compiling the kernels of ${arg_SOURCE}" VERBATIM)

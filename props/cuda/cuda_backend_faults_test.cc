@@ -304,5 +304,27 @@ TEST(CudaBackendFaults, ProductsOfManyRowsAreWorthTheCopyOfTheirWeight) {
   EXPECT_EQ(world.faults(), "");
 }
 
+TEST(CudaBackendFaults, SaysByTheDriversNumberWhyKernelsAreRefused) {
+  const props::SimulatedBytes bytes;
+  World world(bytes);
+  // Of each error's n-th call the text, where it is of the kernels.
+  const auto texts = [](cuda::CallResult answer) {
+    std::string all;
+    for (int n = 0;; ++n) {
+      face::answer_next(answer, n);
+      const auto opened = CudaGpu::open(World::options());
+      if (face::is_answer_due()) break;
+      if (opened.code() == Code::kUnsupported) all += std::string(opened.status().why()) + '\n';
+    }
+    face::answer_next(cuda::kSuccess);
+    return all;
+  };
+  for (const cuda::CallResult answer : {200, 209, 218, 222, 500}) {
+    const std::string number = "(CUDA error " + std::to_string(answer) + ")";
+    EXPECT_NE(texts(answer).find(number), std::string::npos) << texts(answer);
+  }
+  EXPECT_NE(texts(999).find("the GPU cannot run the kernels of this build\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ashlar

@@ -175,9 +175,9 @@ Result<cuda::Kernel> GpuSession::load_kernel(std::span<const std::byte> image, c
                   "this build has no kernels for a GPU: no nvcc from CUDA 12 on was found"};
   cuda::Module module = nullptr;
   cuda::Kernel kernel = nullptr;
-  if (cu_->work.module_load_data(&module, image.data()) != cuda::kSuccess ||
-      cu_->work.module_get_function(&kernel, module, name) != cuda::kSuccess)
-    return Status{Code::kUnsupported, "the GPU cannot run the kernels of this build"};
+  cuda::CallResult answer = cu_->work.module_load_data(&module, image.data());
+  if (answer == cuda::kSuccess) answer = cu_->work.module_get_function(&kernel, module, name);
+  if (answer != cuda::kSuccess) return cuda_backend::no_kernels(answer);
   return kernel;
 }
 

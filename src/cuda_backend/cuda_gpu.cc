@@ -67,18 +67,16 @@ Status CudaGpu::load_kernels(std::span<const std::byte> image) noexcept {
   if (image.empty())
     return {Code::kUnsupported,
             "this build has no kernels for a GPU: no nvcc from CUDA 12 on was found"};
-  Status status = context_.call([&] { return work_.module_load_data(&module_, image.data()); });
-  if (status.is_ok()) {
-    status = context_.call(
-        [&] { return work_.module_get_function(&by_thread_, module_, kByThreadName); });
-  }
-  if (status.is_ok()) {
-    status =
-        context_.call([&] { return work_.module_get_function(&by_warp_, module_, kByWarpName); });
-  }
-  if (status.code() == Code::kDriverError)
-    return {Code::kUnsupported, "the GPU cannot run the kernels of this build"};
-  return status;
+  CallResult answer = cuda::kSuccess;
+  const Status status = context_.call([&] {
+    answer = work_.module_load_data(&module_, image.data());
+    if (answer == cuda::kSuccess)
+      answer = work_.module_get_function(&by_thread_, module_, kByThreadName);
+    if (answer == cuda::kSuccess)
+      answer = work_.module_get_function(&by_warp_, module_, kByWarpName);
+    return answer;
+  });
+  return status.code() == Code::kDriverError ? no_kernels(answer) : status;
 }
 
 CudaGpu::~CudaGpu() {

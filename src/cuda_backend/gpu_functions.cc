@@ -22,6 +22,31 @@ Status load_work_functions(const char* library, WorkFunctions* functions) noexce
   return in.status();
 }
 
+Status no_kernels(CallResult answer) noexcept {
+  switch (answer) {
+    case kErrorInvalidImage:
+      return {Code::kUnsupported,
+              "the GPU cannot run the kernels of this build: the driver cannot read them (CUDA "
+              "error 200)"};
+    case kErrorNoBinaryForGpu:
+      return {
+          Code::kUnsupported,
+          "the GPU cannot run the kernels of this build: none is for this GPU (CUDA error 209)"};
+    case kErrorInvalidPtx:
+      return {Code::kUnsupported,
+              "the GPU cannot run the kernels of this build: the driver cannot compile them (CUDA "
+              "error 218)"};
+    case kErrorUnsupportedPtx:
+      return {Code::kUnsupported,
+              "the GPU cannot run the kernels of this build: the driver is older than the compiler "
+              "of their portable code (CUDA error 222)"};
+    case kErrorNotFound:
+      return {Code::kUnsupported,
+              "the GPU cannot run the kernels of this build: one is missing (CUDA error 500)"};
+    default: return {Code::kUnsupported, "the GPU cannot run the kernels of this build"};
+  }
+}
+
 BlasFunctions load_blas(const char* library) noexcept {
   BlasFunctions found;
   // The library stays loaded, as the driver does.

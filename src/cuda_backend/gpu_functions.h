@@ -21,7 +21,12 @@ using cuda::Kernel;
 using cuda::Module;
 using cuda::StreamPointer;
 
-inline constexpr unsigned kStreamNonBlocking = 1;  ///< CU_STREAM_NON_BLOCKING
+inline constexpr CallResult kErrorInvalidImage = 200;    ///< CUDA_ERROR_INVALID_IMAGE
+inline constexpr CallResult kErrorNoBinaryForGpu = 209;  ///< CUDA_ERROR_NO_BINARY_FOR_GPU
+inline constexpr CallResult kErrorInvalidPtx = 218;      ///< CUDA_ERROR_INVALID_PTX
+inline constexpr CallResult kErrorUnsupportedPtx = 222;  ///< CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+inline constexpr CallResult kErrorNotFound = 500;        ///< CUDA_ERROR_NOT_FOUND
+inline constexpr unsigned kStreamNonBlocking = 1;        ///< CU_STREAM_NON_BLOCKING
 
 /// Streams, copies, modules and launches (7.10, 7.13, 7.19, 7.23), named as the driver's.
 struct WorkFunctions {
@@ -41,6 +46,9 @@ struct WorkFunctions {
 
 /// Fills the table from that library (null: the program itself). Errors as cuda::load_driver().
 Status load_work_functions(const char* library, WorkFunctions* functions) noexcept;
+
+/// Why the driver loads no kernels of this build, with its number where people look for it: kUnsupported.
+Status no_kernels(CallResult answer) noexcept;
 
 using BlasResult = int;    ///< cublasStatus_t
 using BlasHandle = void*;  ///< cublasHandle_t
