@@ -8,7 +8,7 @@
 // then in each repeat once, in turns, so that the quotient of two is of one moment. Behind each pass, untimed, the GPU is waited for.
 // Each keeps its memory meanwhile: the sample traces take up to 16 GiB.
 // --simulated: over the driver's functions of a simulated GPU, whose times mean nothing and are not printed.
-// Exit 77, with one line that says why, where there is no driver or no GPU; 2: usage, or a trace that cannot be read.
+// Exit 77, with one line that says why, where there is no driver or no GPU; 1 where the GPU cannot be opened; 2: usage, or a trace that cannot be read.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -20,6 +20,7 @@
 
 #include "bench/cases/event_program.h"
 #include "bench/gpu/driver_adapters.h"
+#include "props/on_gpu/no_gpu.h"
 #include "src/tool/trace_file.h"
 
 namespace ashlar::bench {
@@ -145,10 +146,8 @@ int run_on_gpu(const Options& options, const std::vector<Program>& programs) {
   props::SimulatedMood mood;
   mood.has_own_time = mood.has_pages = true;
   mood.memory = Bytes{};
-  if (const std::string why = props::GpuSession::open(options.is_simulated, mood); !why.empty()) {
-    std::printf("SKIPPED: %s\n", why.c_str());
-    return options.is_simulated ? 1 : 77;
-  }
+  if (const Status opened = props::GpuSession::open(options.is_simulated, mood); !opened.is_ok())
+    return props::end_without_gpu(opened, options.is_simulated);
   props::GpuSession& session = props::GpuSession::get();
   session.enter();
   GpuForBench gpu{session, {}, {}};

@@ -5,9 +5,9 @@
 //   ashlar_gpu_calibrate --without-gpu [--out FILE]   asks nothing: every rule was never run
 //
 // Each case runs in a process of its own (--case PATH), because some leave the driver in an error that stays. One that is not done in
-// a minute is ended, and counts as never run unless it had its verdict before. Exit 0 when all were asked, whatever the answers; with --simulated 1 when one
-// differs, or does not end. 77, and nothing is written, where there is no driver or no GPU. 2: usage, or a file that
-// cannot be written.
+// a minute is ended, and counts as never run unless it had its verdict before. Exit 0 when all were asked, whatever the answers; 1, and
+// nothing is written, where the GPU cannot be opened, and with --simulated when one differs or does not end. 77, and nothing is
+// written, where there is no driver or no GPU. 2: usage, or a file that cannot be written.
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -28,6 +28,7 @@
 
 #include "props/on_gpu/application_functions.h"
 #include "props/on_gpu/calibration.h"
+#include "props/on_gpu/no_gpu.h"
 
 namespace ashlar::props {
 namespace {
@@ -94,7 +95,9 @@ void ask(const std::string& program, bool is_simulated, RuleEntry* entry) {
   const bool is_in_time =
       failed == 0 && read_until(ends[0], process, Clock::now() + kCaseTimeMax, &text);
   close(ends[0]);
-  if (failed == 0) waitpid(process, nullptr, 0);
+  int status = 0;
+  if (failed == 0) waitpid(process, &status, 0);
+  entry->has_failed = WIFEXITED(status) && WEXITSTATUS(status) == 1;
   const std::size_t end_of_verdict = text.find('\n');
   if (end_of_verdict == std::string::npos) {
     entry->why = is_in_time ? kCrashed : kTooLong;
@@ -116,15 +119,15 @@ int run_case(const Options& options) {
   std::cout << verdict_name(entry.verdict) << '\n';
   if (!entry.why.empty()) std::cout << entry.why << '\n';
   std::cout.flush();  // before the machine's end, which a driver may not come back from
-  return 0;
+  return entry.has_failed ? 1 : 0;
 }
 
-/// What the GPU and its driver are called. Empty, or why there is none.
-std::string name_gpu(Calibration* calibration) {
+/// What the GPU and its driver are called. Errors as CudaDevice::open().
+Status name_gpu(Calibration* calibration) {
   const auto opened = cuda::CudaDevice::open(0, DeviceId{0});
-  if (!opened.is_ok()) return opened.status().why();
+  if (!opened.is_ok()) return opened.status();
   ApplicationFunctions cu;
-  if (const Status loaded = cu.load(cuda::kDriverLibrary); !loaded.is_ok()) return loaded.why();
+  if (const Status loaded = cu.load(cuda::kDriverLibrary); !loaded.is_ok()) return loaded;
   std::array<char, 256> name{};
   static_cast<void>(cu.device_get_name(name.data(), static_cast<int>(name.size()), 0));
   calibration->gpu = name.data();
@@ -135,17 +138,18 @@ std::string name_gpu(Calibration* calibration) {
     if (is_number && word.find('.') != std::string::npos) break;
   }
   calibration->driver = word.empty() ? "unknown" : word;
-  return "";
+  return Status::ok();
 }
 
 int ask_all(const std::string& program, const Options& options, Calibration* calibration) {
   constexpr const char* kNoDriver = "no GPU was at hand";
   unsigned verdicts[3] = {};
-  bool is_as_expected = true;
+  bool is_as_expected = true, has_failed = false;
   for (RuleEntry& entry : calibration->rules) {
     entry.why = options.has_no_gpu ? kNoDriver : reason_not_to_ask(entry.rule);
     if (entry.why.empty()) ask(program, options.is_simulated, &entry);
     ++verdicts[static_cast<unsigned>(entry.verdict)];
+    has_failed |= entry.has_failed;
     if (entry.verdict == DriverVerdict::kDiffers || entry.why == kTooLong || entry.why == kNoEnd ||
         entry.why == kCrashed)
       is_as_expected = false;
@@ -154,7 +158,8 @@ int ask_all(const std::string& program, const Options& options, Calibration* cal
   }
   std::cout << verdicts[0] << " rules agree, " << verdicts[1] << " differ, " << verdicts[2]
             << " were never run\n";
-  return options.is_simulated && !is_as_expected ? 1 : 0;
+  if (has_failed) std::cout << "FAILED: the GPU could not be opened for each of them\n";
+  return has_failed || (options.is_simulated && !is_as_expected) ? 1 : 0;
 }
 
 int run(int count, char** words) {
@@ -167,14 +172,11 @@ int run(int count, char** words) {
   Calibration calibration;
   if (options.is_simulated) calibration.gpu = "a simulated GPU";
   if (!options.is_simulated && !options.has_no_gpu) {
-    if (const std::string why = name_gpu(&calibration); !why.empty()) {
-      std::printf("SKIPPED: %s\n", why.c_str());
-      return 77;
-    }
+    if (const Status named = name_gpu(&calibration); !named.is_ok()) return end_without_gpu(named);
   }
   calibration.rules = list_rules(ASHLAR_RULES_DIR);
   const int answer = ask_all("/proc/self/exe", options, &calibration);
-  if (options.out.empty()) return answer;
+  if (options.out.empty() || answer != 0) return answer;
   std::ofstream out(options.out);
   out << to_json(calibration);
   out.close();

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "props/on_gpu/driver_machine.h"
+#include "props/on_gpu/no_gpu.h"
 #include "spec/gpu/rule_runner.h"
 #include "spec/ops/text.h"
 
@@ -85,8 +86,13 @@ std::unique_ptr<spec::RuleMachine> run_rule_here(const std::string& path, bool i
     entry->why = "line " + std::to_string(error.line) + ": " + error.reason;
     return nullptr;
   }
-  auto machine = make_driver_machine(spec::asked_options(file), is_simulated, &entry->why);
-  if (machine == nullptr) return nullptr;
+  Status opened;
+  auto machine = make_driver_machine(spec::asked_options(file), is_simulated, &opened);
+  if (machine == nullptr) {
+    entry->why = opened.why();
+    entry->has_failed = !is_without_gpu(opened);
+    return nullptr;
+  }
   const spec::RuleReport report = spec::run_rule(file, *machine);
   switch (report.verdict) {
     case spec::RuleVerdict::kAgrees: entry->verdict = DriverVerdict::kAgrees; return machine;

@@ -18,7 +18,8 @@ struct RuleEntry {
   std::string rule;  ///< the case's file name without its ending
   std::string page;  ///< that its head cites
   DriverVerdict verdict = DriverVerdict::kNeverRun;
-  std::string why;  ///< what differed, or why it was never run
+  std::string why;          ///< what differed, or why it was never run
+  bool has_failed = false;  ///< a GPU that is there could not be opened for it
 };
 
 struct Calibration {

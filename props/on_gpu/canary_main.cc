@@ -6,7 +6,7 @@
 //
 // A world that fails ends the run with 1: its seed and its sequence are in FOLDER/canary-SEED.ops, and what failed is printed. With
 // --planted the answer is 0 if a canary found it, in one of the worlds, and 1 if none did. Exit 77, with one line that says why,
-// where there is no driver or no GPU; 2: usage. --simulated: over the driver's functions of a simulated GPU, which shows that the
+// where there is no driver or no GPU; 1 too where the GPU cannot be opened; 2: usage. --simulated: over the driver's functions of a simulated GPU, which shows that the
 // suite runs and finds what it should, and nothing of a driver.
 #include <gtest/gtest.h>
 
@@ -23,6 +23,7 @@
 #include "props/on_gpu/canary_ops.h"
 #include "props/on_gpu/canary_sequences.h"
 #include "props/on_gpu/gpu_session.h"
+#include "props/on_gpu/no_gpu.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::props {
@@ -75,8 +76,7 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// Empty, or why there is no GPU.
-  std::string open(std::uint64_t seed) const {
+  Status open(std::uint64_t seed) const {
     SimulatedMood mood;
     mood.seed = seed;
     mood.pace = static_cast<std::uint32_t>(seed % 4);
@@ -86,7 +86,7 @@ class Runner {
   CanaryRun run(const spec::OpFile& file, Planted planted) {
     if (is_simulated_) {
       GpuSession::close();
-      if (const std::string failure = open(seed_of(file)); !failure.empty()) return {failure, {}};
+      if (const Status opened = open(seed_of(file)); !opened.is_ok()) return {opened.why(), {}};
     }
     GpuSession& session = GpuSession::get();
     session.enter();
@@ -161,10 +161,8 @@ int run(int count, char** words) {
     return 2;
   }
   Runner runner(options.is_simulated);
-  if (const std::string failure = runner.open(1); !failure.empty()) {
-    std::printf("SKIPPED: %s\n", failure.c_str());
-    return options.is_simulated ? 1 : 77;
-  }
+  if (const Status opened = runner.open(1); !opened.is_ok())
+    return end_without_gpu(opened, options.is_simulated);
   std::printf("on %s\n", GpuSession::get().name().c_str());
   return options.file.empty() ? run_worlds(runner, options) : run_file(runner, options);
 }

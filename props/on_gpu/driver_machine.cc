@@ -76,14 +76,13 @@ class DriverMachine final : public UnsteeredMachine {
   DriverMachine(const DriverMachine&) = delete;
   DriverMachine& operator=(const DriverMachine&) = delete;
 
-  std::string open(const spec::SimGpuOptions& asked, bool is_simulated) {
-    std::string why = gpus_.open(asked, is_simulated);
-    if (!why.empty()) return why;
+  Status open(const spec::SimGpuOptions& asked, bool is_simulated) {
+    if (const Status opened = gpus_.open(asked, is_simulated); !opened.is_ok()) return opened;
     for (std::uint32_t i = 0; i < gpus_.count(); ++i)
       devices_.push_back(
           std::make_unique<ActingDevice>(*gpus_.at(i).device, threads_, entries_, notes_, i));
     flags_[0] = true;
-    return "";
+    return Status::ok();
   }
 
   std::uint32_t device_count() const override { return gpus_.count(); }
@@ -249,10 +248,10 @@ class DriverMachine final : public UnsteeredMachine {
 }  // namespace
 
 std::unique_ptr<spec::RuleMachine> make_driver_machine(const spec::SimGpuOptions& asked,
-                                                       bool is_simulated, std::string* why) {
+                                                       bool is_simulated, Status* why) {
   auto made = std::make_unique<DriverMachine>();
   *why = made->open(asked, is_simulated);
-  if (!why->empty()) return nullptr;
+  if (!why->is_ok()) return nullptr;
   return made;
 }
 

@@ -8,15 +8,14 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "spec/gpu/rule_machine.h"
 
 namespace ashlar::props {
 
-/// Null, and why, where there is no such machine. Its kernels run when the case lets them, or when it is over. A case may leave the
+/// Null, and why (RuleGpus::open), where there is no such machine. Its kernels run when the case lets them, or when it is over. A case may leave the
 /// driver in an error that stays: each is run in a process of its own.
 std::unique_ptr<spec::RuleMachine> make_driver_machine(const spec::SimGpuOptions& asked,
-                                                       bool is_simulated, std::string* why);
+                                                       bool is_simulated, Status* why);
 
 }  // namespace ashlar::props

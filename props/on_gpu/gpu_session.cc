@@ -76,19 +76,19 @@ GpuSession::~GpuSession() {
   if (context_ != nullptr) static_cast<void>(cu_->contexts.primary_release(0));
 }
 
-std::string GpuSession::open(bool is_simulated, const SimulatedMood& mood) {
+Status GpuSession::open(bool is_simulated, const SimulatedMood& mood) {
   std::unique_ptr<GpuSession> made(new GpuSession);
   if (is_simulated) made->simulated_ = std::make_unique<Simulated>(mood);
   const char* const library = is_simulated ? nullptr : cuda::kDriverLibrary;
   SimClock* const clock = is_simulated && mood.has_own_time ? &made->simulated_->clock : nullptr;
   auto device = cuda::CudaDevice::open(0, DeviceId{0}, library, clock);
-  if (!device.is_ok()) return device.status().why();
+  if (!device.is_ok()) return device.status();
   made->device_ = std::move(device).value();
-  if (const Status loaded = made->cu_->load(library); !loaded.is_ok()) return loaded.why();
+  if (const Status loaded = made->cu_->load(library); !loaded.is_ok()) return loaded;
   if (made->cu_->contexts.primary_retain(&made->context_, 0) != cuda::kSuccess)
-    return "the GPU's primary context cannot be had";
+    return {Code::kDriverError, "the GPU's primary context cannot be had"};
   opened = std::move(made);
-  return "";
+  return Status::ok();
 }
 
 GpuSession& GpuSession::get() { return *opened; }

@@ -33,8 +33,8 @@ struct SimulatedMood {
 
 class GpuSession {
  public:
-  /// Opens the first GPU of the driver, or the simulated one. Empty, or why it cannot.
-  static std::string open(bool is_simulated, const SimulatedMood& mood = {});
+  /// Opens the first GPU of the driver, or the simulated one. Errors as CudaDevice::open().
+  static Status open(bool is_simulated, const SimulatedMood& mood = {});
   /// The session. REQUIRES: it is open.
   static GpuSession& get();
   static void close();

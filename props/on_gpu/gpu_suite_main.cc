@@ -2,15 +2,15 @@
 //
 //   ashlar_gpu_suite [--simulated] [GoogleTest's flags]
 //
-// Exit 77, with one line that says why, where there is no driver or no GPU. --simulated runs them over the driver's functions of a
+// Exit 77, with one line that says why, where there is no driver or no GPU; 1 where the GPU cannot be opened. --simulated runs them over the driver's functions of a
 // simulated GPU: that shows that the suites run, and nothing of a driver.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstring>
-#include <string>
 
 #include "props/on_gpu/gpu_session.h"
+#include "props/on_gpu/no_gpu.h"
 
 int main(int count, char** words) {
   testing::InitGoogleTest(&count, words);
@@ -19,11 +19,8 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: %s [--simulated] [--gtest_...]\n", words[0]);
     return 2;
   }
-  const std::string failure = ashlar::props::GpuSession::open(is_simulated);
-  if (!failure.empty()) {
-    std::printf("SKIPPED: %s\n", failure.c_str());
-    return is_simulated ? 1 : 77;
-  }
+  const ashlar::Status opened = ashlar::props::GpuSession::open(is_simulated);
+  if (!opened.is_ok()) return ashlar::props::end_without_gpu(opened, is_simulated);
   std::printf("on %s\n", ashlar::props::GpuSession::get().name().c_str());
   const int failed = RUN_ALL_TESTS();
   ashlar::props::GpuSession::close();

@@ -26,12 +26,12 @@ RuleGpus::~RuleGpus() {
   if (is_simulated()) spec::cuda_face::attach(nullptr);
 }
 
-std::string RuleGpus::open(const spec::SimGpuOptions& asked, bool is_simulated) {
+Status RuleGpus::open(const spec::SimGpuOptions& asked, bool is_simulated) {
   if (asked.queue_depth != 0 || asked.hardware_queues != 0)
-    return "the depth and the number of a driver's queues cannot be chosen";
+    return {Code::kUnsupported, "the depth and the number of a driver's queues cannot be chosen"};
   const auto is_limited = [](Bytes capacity) { return capacity != Bytes{}; };
   if (!is_simulated && std::any_of(asked.capacities.begin(), asked.capacities.end(), is_limited))
-    return "how much memory a GPU has cannot be chosen";
+    return {Code::kUnsupported, "how much memory a GPU has cannot be chosen"};
   if (is_simulated) {
     bytes_ = std::make_unique<SimulatedBytes>(SimulatedBytes::kForPages);
     spec::SimGpuOptions options = asked;
@@ -50,41 +50,46 @@ std::string RuleGpus::open(const spec::SimGpuOptions& asked, bool is_simulated) 
     });
   }
   const char* const library = is_simulated ? nullptr : cuda::kDriverLibrary;
-  if (const Status loaded = cu_.load(library); !loaded.is_ok()) return loaded.why();
+  if (const Status loaded = cu_.load(library); !loaded.is_ok()) return loaded;
   for (std::size_t i = 0; i < asked.capacities.size(); ++i) {
-    if (std::string why = open_gpu(static_cast<int>(i), library); !why.empty()) return why;
+    if (const Status opened = open_gpu(static_cast<int>(i), library); !opened.is_ok())
+      return opened;
   }
   const Result<Address> gates = gpus_[0].device->pinned_alloc(kGateBytes + kWordBytes);
-  if (!gates.is_ok()) return "there is no page-locked memory";
+  if (!gates.is_ok()) return gates.status();
   gates_ = gates.value();
   words_ = gates_ + kGateBytes;
   std::memset(gates_.pointer(), 0, (kGateBytes + kWordBytes).count());
-  return "";
+  return Status::ok();
 }
 
-std::string RuleGpus::open_gpu(int ordinal, const char* library) {
+Status RuleGpus::open_gpu(int ordinal, const char* library) {
   constexpr std::byte kNoImage[8] = {};  // the simulated driver does not read it
   RuleGpu gpu;
   gpu.context = std::make_unique<cuda::PrimaryContext>();
-  if (const Status opened = gpu.context->open(ordinal, library); !opened.is_ok())
-    return ordinal == 0 ? opened.why() : "this machine has too few GPUs";
+  if (const Status opened = gpu.context->open(ordinal, library); !opened.is_ok()) {
+    if (ordinal == 0 || opened.code() != Code::kNotFound) return opened;
+    return {Code::kNotFound, "this machine has too few GPUs"};
+  }
   auto device = cuda::CudaDevice::open(ordinal, DeviceId{ordinal}, library);
-  if (!device.is_ok()) return device.status().why();
+  if (!device.is_ok()) return device.status();
   gpu.device = std::move(device).value();
   const void* const image = is_simulated() ? kNoImage : canary_image().data();
   if (image == nullptr)
-    return "this build has no kernels for a GPU: no nvcc from CUDA 12 on was found";
+    return {Code::kUnsupported,
+            "this build has no kernels for a GPU: no nvcc from CUDA 12 on was found"};
   cuda::Module module = nullptr;
-  Status loaded = gpu.context->call([&] { return cu_.work.module_load_data(&module, image); });
-  for (const auto& [kernel, name] :
-       {std::pair{&gpu.canary, kCanaryName}, {&gpu.gate, kGateName}, {&gpu.fault, kFaultName}}) {
-    cuda::Kernel* const into = kernel;
-    const char* const of = name;
-    if (!loaded.is_ok()) return "the GPU cannot run the kernels of this build";
-    loaded = gpu.context->call([&] { return cu_.work.module_get_function(into, module, of); });
-  }
+  cuda::CallResult answer = cuda::kSuccess;
+  const Status loaded = gpu.context->call([&] {
+    answer = cu_.work.module_load_data(&module, image);
+    for (const auto& [kernel, name] :
+         {std::pair{&gpu.canary, kCanaryName}, {&gpu.gate, kGateName}, {&gpu.fault, kFaultName}}) {
+      if (answer == cuda::kSuccess) answer = cu_.work.module_get_function(kernel, module, name);
+    }
+    return answer;
+  });
   gpus_.push_back(std::move(gpu));
-  return loaded.is_ok() ? "" : "the GPU cannot run the kernels of this build";
+  return loaded.code() == Code::kDriverError ? cuda_backend::no_kernels(answer) : loaded;
 }
 
 volatile std::uint32_t* RuleGpus::gate_word(std::uint32_t gate) const {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include <ashlar/cuda/cuda_device.h>
@@ -33,8 +32,9 @@ class RuleGpus {
   RuleGpus(const RuleGpus&) = delete;
   RuleGpus& operator=(const RuleGpus&) = delete;
 
-  /// As many GPUs as are asked for, of the driver or simulated with what is asked. Empty, or why there are none.
-  std::string open(const spec::SimGpuOptions& asked, bool is_simulated);
+  /// As many GPUs as are asked for, of the driver or simulated with what is asked. kUnsupported if what is asked cannot be
+  /// had of a driver; else errors as CudaDevice::open().
+  Status open(const spec::SimGpuOptions& asked, bool is_simulated);
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(gpus_.size()); }
   RuleGpu& at(std::uint32_t index) { return gpus_[index]; }
@@ -58,7 +58,7 @@ class RuleGpus {
   void write_word(std::uint32_t number, std::uint64_t value);
 
  private:
-  std::string open_gpu(int ordinal, const char* library);
+  Status open_gpu(int ordinal, const char* library);
   volatile std::uint32_t* gate_word(std::uint32_t gate) const;
 
   std::unique_ptr<SimulatedBytes> bytes_;

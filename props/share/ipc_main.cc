@@ -21,6 +21,8 @@
 #include <ashlar/cuda/driver_abi.h>
 #include <ashlar/share.h>
 
+#include "props/on_gpu/no_gpu.h"
+
 namespace ashlar::props {
 namespace {
 
@@ -277,11 +279,8 @@ int run(int count, char** words) {
   const bool is_worker = count == 4 && std::strcmp(words[2], kWorkerOption) == 0;
   if (is_worker) role = "worker";
   auto opened = cuda::CudaDevice::open(0, DeviceId{0}, library);
-  if (opened.code() == Code::kNotFound || opened.code() == Code::kUnsupported) {
-    std::printf("SKIPPED: %s\n", opened.status().why());
-    return 77;
-  }
-  const std::unique_ptr<cuda::CudaDevice> gpu = value_of(std::move(opened), "the GPU");
+  if (!opened.is_ok()) return end_without_gpu(opened.status());
+  const std::unique_ptr<cuda::CudaDevice> gpu = std::move(opened).value();
   if (!is_worker) return serve(*gpu, words[0], library);
   work(*gpu, std::atoi(words[3]));
   return 0;
