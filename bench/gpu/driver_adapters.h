@@ -1,7 +1,7 @@
 // The allocators of a GPU that replay a trace beside each other: Ashlar's, and the driver's two.
 //
 // Thread safety: one thread, in whose context the session is. bench/adapters/adapter.h says what an adapter is;
-// here free() is told the stream as well.
+// here free() is told the stream as well, and an allocation for which the GPU lacks memory is the handle that names no block.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +57,7 @@ struct AshlarOnGpu {
   }
   Handle allocate(std::uint64_t bytes, unsigned stream) {
     const Result<Address> got = allocator->allocate(Bytes{bytes}, streams[stream]);
+    if (got.code() == Code::kOutOfMemory) return Handle();
     if (!got.is_ok()) give_up(kName, got.status().why());
     return got.value();
   }
@@ -69,6 +70,12 @@ struct AshlarOnGpu {
   const std::vector<Stream>& streams;
 };
 
+/// Is the memory there? The driver may have too little; any other refusal ends the run.
+inline bool is_given(const char* adapter, cuda::CallResult answer) {
+  if (answer != cuda::kSuccess && answer != cuda::kErrorOutOfMemory) give_up(adapter, "refused");
+  return answer == cuda::kSuccess;
+}
+
 struct MemAlloc {
   static constexpr const char* kName = "cuMemAlloc";
   using Handle = cuda::DevicePointer;
@@ -76,8 +83,7 @@ struct MemAlloc {
   explicit MemAlloc(GpuForBench& gpu) : memory(gpu.memory) {}
   Handle allocate(std::uint64_t bytes, unsigned) {
     Handle made = 0;
-    if (memory.driver.memory.alloc(&made, bytes) != cuda::kSuccess) give_up(kName, "refused");
-    return made;
+    return is_given(kName, memory.driver.memory.alloc(&made, bytes)) ? made : 0;
   }
   void free(Handle handle, unsigned) {
     if (memory.driver.memory.free(handle) != cuda::kSuccess) give_up(kName, "refused");
@@ -100,9 +106,7 @@ struct MemAllocAsync {
 
   Handle allocate(std::uint64_t bytes, unsigned stream) {
     Handle made = 0;
-    if (memory.alloc_async(&made, bytes, pointer_of(stream)) != cuda::kSuccess)
-      give_up(kName, "refused");
-    return made;
+    return is_given(kName, memory.alloc_async(&made, bytes, pointer_of(stream))) ? made : 0;
   }
   void free(Handle handle, unsigned stream) {
     if (memory.driver.pools.free(handle, pointer_of(stream)) != cuda::kSuccess)
