@@ -85,6 +85,27 @@ stand_in build/release/props/on_gpu/ashlar_gpu_suite <<<'echo "1 FAILED TEST"; e
 answers 1 suite
 if ! grep -q '\*\*fails\*\* | 1 FAILED TEST' build/ci/gpu/suite.md; then cat build/ci/gpu/suite.md; exit 1; fi
 
+# A part that does not end is ended, and the page is written all the same.
+cp -r build/release build/sound
+stand_in build/release/props/on_gpu/ashlar_gpu_suite <<<'exec sleep 60'
+stand_in build/release/props/on_gpu/ashlar_gpu_calibrate <<<'exec sleep 60'
+stand_in build/release/bench/ashlar_gpu_bench <<<'exec sleep 60'
+rm reports/gpu.md
+ASHLAR_GPU_LIMIT_S=2 answers 1
+page=$(<reports/gpu.md)
+for wanted in "the canaries themselves | **fails**: not done in 2 s |" "random ops on the GPU's memory |" \
+    "**The rules were not asked**: it was not done in 2 s." "**The benchmark did not end as it should**: it was not done in 2 s."; do
+  if [[ $page != *"$wanted"* ]]; then echo "reports/gpu.md lacks: $wanted"; cat reports/gpu.md; exit 1; fi
+done
+rm -r build/release
+mv build/sound build/release
+
+# A GPU that cannot be opened is not one that is not there.
+rm reports/gpu.md
+stand_in build/release/props/on_gpu/ashlar_gpu_canaries <<<'echo "FAILED: the GPU cannot be opened: error 802"; exit 1'
+answers 1 report
+if [[ $(<said) != *"cannot be opened: error 802"* || -e reports/gpu.md ]]; then cat said; exit 1; fi
+
 # Without a GPU: 77, and the page keeps no figure.
 stand_in build/release/props/on_gpu/ashlar_gpu_canaries <<<'echo "SKIPPED: no CUDA driver"; exit 77'
 answers 77 bench
