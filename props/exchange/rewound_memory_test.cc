@@ -48,10 +48,11 @@ std::string undone(HistoryAction action, std::uint64_t address, std::uint64_t si
   return segments_before(record);
 }
 
+std::string mapped(std::uint64_t address, std::uint64_t size) {
+  return undone(HistoryAction::kSegmentMap, address, size);
+}
+
 TEST(RewoundMemory, WhatWasMappedLeavesTheRestOfItsRange) {
-  const auto mapped = [](std::uint64_t address, std::uint64_t size) {
-    return undone(HistoryAction::kSegmentMap, address, size);
-  };
   EXPECT_EQ(mapped(200, 50), "[100+50]");
   EXPECT_EQ(mapped(200, 10), "[100+50][210+40]");
   EXPECT_EQ(mapped(240, 10), "[100+50][200+40]");
@@ -64,9 +65,6 @@ TEST(RewoundMemory, WhatWasMappedLeavesTheRestOfItsRange) {
 }
 
 TEST(RewoundMemory, WhatWasGivenHeldNoBlock) {
-  const auto mapped = [](std::uint64_t address, std::uint64_t size) {
-    return undone(HistoryAction::kSegmentMap, address, size);
-  };
   EXPECT_EQ(mapped(100, 20), "[120+30][200+50]");
   EXPECT_EQ(mapped(130, 20), "[100+30][200+50]");
   EXPECT_EQ(mapped(100, 21), "refused");

@@ -86,8 +86,13 @@ CallResult allocate(DevicePointer* base, std::size_t size, Pool& pool, device::D
                     StreamPointer stream) {
   const Result<Stream> asked = stream_outside_captures(on, handle_of(stream));
   if (!asked.is_ok()) return result_of(asked.status());
+  StreamPool::Limits limits;
+  {
+    const MutexGuard guard(pools.lock);
+    limits = pool.limits;
+  }
   device::Device& of_pool = machine()->device(DeviceId{pool.device});
-  return store(base, pool.memory.allocate(of_pool, Bytes{size}, asked.value(), pool.limits));
+  return store(base, pool.memory.allocate(of_pool, Bytes{size}, asked.value(), limits));
 }
 
 }  // namespace
@@ -155,6 +160,7 @@ CallResult pool_set_attribute(MemoryPool pool, int attribute, void* value) {
     const bool is_peak = attribute == kPoolReservedBytesPeak || attribute == kPoolUsedBytesPeak;
     if ((is_peak && number != 0) || (is_flag && flag != 0 && flag != 1))
       return CallResult{kErrorInvalidValue};
+    const MutexGuard guard(pools.lock);
     if (attribute == kPoolReusesComplete) of.limits.reuses_complete = flag != 0;
     else if (attribute == kPoolReleaseThreshold) of.release_threshold = number;
     else if (attribute == kPoolReservedBytesPeak) of.memory.reset_reserved_peak();
@@ -168,6 +174,7 @@ CallResult pool_set_attribute(MemoryPool pool, int attribute, void* value) {
 
 CallResult pool_get_attribute(MemoryPool pool, int attribute, void* value) {
   return on_pool(pool, [&](Pool& of, device::Device&) {
+    const MutexGuard guard(pools.lock);
     const StreamPool::Use use = of.memory.use();
     const auto number = [&](std::uint64_t is) { *static_cast<std::uint64_t*>(value) = is; };
     const auto flag = [&](bool is) { *static_cast<int*>(value) = is ? 1 : 0; };

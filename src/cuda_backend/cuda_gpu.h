@@ -81,7 +81,7 @@ class CudaGpu {
   Status load_kernels(std::span<const std::byte> image) noexcept;
   /// The first cuBLAS that works here: one that is newer than the driver may be found, and give no handle.
   void choose_blas(const GpuOptions& options) noexcept;
-  /// True, and the GPU has it, if it gives a handle, or would with more memory.
+  /// True, and the GPU has it, if it gives a handle, or would with more memory. Cost: a handle, made and given back.
   bool take_blas(const BlasFunctions& found) noexcept;
 
   const sched::MemoryId memory_;

@@ -80,9 +80,9 @@
 ///
 /// REQUIRES: two graphs that share a pool never run at the same time.
 ///
-/// A capture that nobody announces, another library's, has no stream of its own identified by the allocator, and no event recorded on
-/// its stream or on the legacy one beside it. Waits for a whole device invalidate it all the same (a trim, a shortage of memory), and
-/// so do polls and growth where its mode is global.
+/// A capture that nobody announces, another library's, survives frees and uses: the allocator identifies no stream that captures, and
+/// records no event on it or on the legacy stream beside it. A wait for a whole device (a trim, a shortage of memory) invalidates it
+/// all the same, and so do polls and growth where its mode is global.
 ///
 /// ### (e) Announce the body of a conditional
 /// The body is captured on a stream of its own, `child`, once the conditional is in the graph and `own` comes

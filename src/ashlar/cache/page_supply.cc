@@ -194,14 +194,14 @@ Status PageSupply::map(const Lifted& lifted, bool* is_barred) noexcept {
 
 bool PageSupply::may_reach(std::uint32_t other) noexcept {
   const std::uint64_t bit = other < 64 ? std::uint64_t{1} << other : 0;
-  if ((known_strangers_.load(std::memory_order_relaxed) & bit) != 0) return false;
-  if ((known_peers_.load(std::memory_order_relaxed) & bit) != 0) return true;
+  if ((non_peers_.load(std::memory_order_relaxed) & bit) != 0) return false;
+  if ((peers_.load(std::memory_order_relaxed) & bit) != 0) return true;
   device::Sharing* const own = driver_.device().sharing();
   device::Sharing* const theirs = shared_.caches[other]->driver().device().sharing();
   if (own == nullptr || theirs == nullptr) return true;  // only an attempt can tell
   const Result<bool> can = theirs->can_reach(*own);
   if (!can.is_ok()) return true;
-  (can.value() ? known_peers_ : known_strangers_).fetch_or(bit, std::memory_order_relaxed);
+  (can.value() ? peers_ : non_peers_).fetch_or(bit, std::memory_order_relaxed);
   return can.value();
 }
 

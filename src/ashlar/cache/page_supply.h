@@ -153,9 +153,9 @@ class PageSupply {
   SharedState& shared_;
   SegmentLedger& ledger_;
   Headroom& headroom_;
-  std::atomic<std::uint64_t> known_peers_{
-      0};  ///< a bit for each device that can use this one's memory
-  std::atomic<std::uint64_t> known_strangers_{0};  ///< for each that cannot
+  // A bit for each of the first 64 devices, once the driver has said it.
+  std::atomic<std::uint64_t> peers_{0};      ///< it can use this one's memory
+  std::atomic<std::uint64_t> non_peers_{0};  ///< it cannot
   const bool is_paged_;
   const Bytes page_;
   const std::uint64_t pages_max_;

@@ -253,7 +253,7 @@ void UseTracker::ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) no
 }
 
 void UseTracker::ask_whether_done() noexcept {
-  if (met_capture_.load(std::memory_order_relaxed) && met_capture_.exchange(false)) return;
+  if (met_capture_.exchange(false, std::memory_order_relaxed)) return;
   const BlockingCallScope scope(shared_);
   if (scope.is_permitted()) static_cast<void>(synchronizer_.ask());
 }

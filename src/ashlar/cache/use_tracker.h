@@ -129,8 +129,8 @@ class UseTracker {
   SharedState& shared_;
   EventPool events_;
   Synchronizer synchronizer_;
-  /// A stream was met that captures, unannounced, since the last question whether the device is done: that question, which would
-  /// invalidate the capture, is left out once.
+  /// A stream that captures unannounced was met since ask_whether_done() was last called: that question would invalidate the
+  /// capture, and its next call asks nothing.
   std::atomic<bool> met_capture_{false};
 };
 

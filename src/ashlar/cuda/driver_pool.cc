@@ -16,16 +16,16 @@ Result<MemoryPool> DriverPool::get() noexcept {
   MemoryPool made = nullptr;
   const Status created = gpu_.call([&] { return gpu_.driver().pools.create(&made, &properties); });
   if (!created.is_ok()) return created;
+  const auto give = [&](int attribute, void* value) {
+    return gpu_.call([&] { return gpu_.driver().pools.set_attribute(made, attribute, value); });
+  };
   // Without it each synchronisation, anybody's, would give the pool's free memory back.
   std::uint64_t keep = ~std::uint64_t{0};
-  Status set = gpu_.call(
-      [&] { return gpu_.driver().pools.set_attribute(made, kPoolReleaseThreshold, &keep); });
+  Status set = give(kPoolReleaseThreshold, &keep);
   // By default the driver may have a stream wait for another one whose memory it reuses: collectives that wait for
   // each other would stand still.
   int adds_waits = 0;
-  if (set.is_ok())
-    set = gpu_.call(
-        [&] { return gpu_.driver().pools.set_attribute(made, kPoolAddsWaits, &adds_waits); });
+  if (set.is_ok()) set = give(kPoolAddsWaits, &adds_waits);
   if (!set.is_ok()) {
     static_cast<void>(gpu_.call([&] { return gpu_.driver().pools.destroy(made); }));
     return set;

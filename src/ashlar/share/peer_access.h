@@ -25,9 +25,9 @@ class ASHLAR_API PeerAccess {
   /// `devices[i]` has DeviceId i, and must outlive this. Makes no device call. Throws std::bad_alloc.
   explicit PeerAccess(std::span<device::Device* const> devices);
 
-  /// May `user`'s kernels use the segments of `owner` from now on, all that cuMemAlloc gives? Enables it where the devices can. False where they cannot, or
-  /// share nothing. kInvalidArgument for a device that is not one of those; an error of the driver is passed on, and the next
-  /// call asks again. Cost: device calls for the first answer about a pair, one load for the later ones.
+  /// May `user`'s kernels use the segments of `owner` from now on, all that cuMemAlloc gives? Enables it where the devices can. False
+  /// where they cannot, or share nothing. kInvalidArgument for a device that is not one of those; an error of the driver is passed
+  /// on, and the next call asks again. Cost: device calls for the first answer about a pair, one load for the later ones.
   Result<bool> enable(DeviceId user, DeviceId owner) noexcept;
 
   /// Enqueues a copy of `size` bytes on `stream`, from memory of `from_device` to memory of `to_device`: an ordinary one within

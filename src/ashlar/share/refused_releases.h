@@ -24,11 +24,12 @@ class RefusedReleases {
   /// A segment was opened. REQUIRES: reserve() since the last.
   void note_segment() noexcept { ++segments_; }
 
+  /// Closes the segment now, or in a later retry(). REQUIRES: note_segment() for it.
   void close(device::Device& device, Address segment) noexcept {
     --segments_;
     release({&device, segment, PageHandle{}});
   }
-  /// REQUIRES: reserve() for it.
+  /// Releases the handle now, or in a later retry(). REQUIRES: reserve() for it.
   void release(device::Device& device, PageHandle page) noexcept {
     release({&device, Address{}, page});
   }

@@ -50,10 +50,12 @@ class ShareableDevice final : public device::ForwardingDevice {
         kind != device::ShareKind::kFabric || has_fabric_.load(std::memory_order_relaxed);
     if (is_known || !made.is_ok()) return made;
     const Status tried = try_handle(shares, size, made.value());
-    if (tried.is_ok()) has_fabric_.store(true, std::memory_order_relaxed);
-    if (tried.is_ok()) return made;
+    if (tried.is_ok()) {
+      has_fabric_.store(true, std::memory_order_relaxed);
+      return made;
+    }
     static_cast<void>(page_release(made.value()));
-    return is_shortage(tried) ? tried : Status{Code::kUnsupported, "fabric handles do not work"};
+    return is_unrelated(tried) ? tried : Status{Code::kUnsupported, "fabric handles do not work"};
   }
   /// Exports the page and imports it.
   Status try_handle(device::Sharing& shares, Bytes size, PageHandle page) noexcept {
@@ -62,8 +64,8 @@ class ShareableDevice final : public device::ForwardingDevice {
     const Result<PageHandle> imported = shares.page_import(handle.value(), size);
     return imported.is_ok() ? page_release(imported.value()) : imported.status();
   }
-  /// Says nothing of the kind of handle.
-  static bool is_shortage(const Status& status) noexcept {
+  /// A shortage, or a lost device: the error does not tell whether handles of that kind work.
+  static bool is_unrelated(const Status& status) noexcept {
     return status.code() == Code::kOutOfMemory || status.code() == Code::kHostOutOfMemory ||
            status.code() == Code::kDeviceLost;
   }
